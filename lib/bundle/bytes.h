@@ -12,7 +12,8 @@
 
 namespace tally::bundle {
 
-/// The number of `size` bytes at `offset`, which the caller has checked to be inside.
+/// Returns the little-endian number of `size` bytes at `offset`. The caller has checked that it
+/// lies inside `bytes`.
 inline std::uint64_t numberAt(std::string_view bytes, std::uint64_t offset, std::size_t size) {
   assert(offset <= bytes.size() && size <= bytes.size() - offset);
   std::uint64_t value = 0;

@@ -1,5 +1,5 @@
-// Compressed payloads of fatbin entries, there and back. What is decompressed grows with what the
-// input really gives, so that a size in the header that lies makes nothing large.
+// Compresses and decompresses payloads of fatbin entries. The zstd output grows with the data that
+// the input really gives, so a wrong size in the header causes no large allocation.
 #include "tally/bundle/fatbin.h"
 
 #include "bytes.h"
@@ -32,7 +32,8 @@ Error damagedPayload(const FatbinEntry &entry, std::string_view why) {
 
 #ifdef TALLY_HAVE_LZ4
 Result<std::string> decompressLz4(const FatbinEntry &entry, std::string_view bytes) {
-  // One byte of a block gives at most 255 bytes (LZ4's block format, "End of block conditions").
+  // LZ4: one byte of a block decodes to at most 255 bytes ("End of block conditions" of its block
+  // format).
   constexpr std::uint64_t mostPerByte = 255;
   if (entry.uncompressedBytes > mostPerByte * bytes.size() || bytes.size() > LZ4_MAX_INPUT_SIZE ||
       entry.uncompressedBytes > LZ4_MAX_INPUT_SIZE)
@@ -47,9 +48,9 @@ Result<std::string> decompressLz4(const FatbinEntry &entry, std::string_view byt
 #endif
 
 #ifdef TALLY_HAVE_ZSTD
-/// A decoder allocates the window that a frame asks for, whatever the frame then gives. nvcc's ask
-/// for 8 MiB at most (--compress-mode=size); more lets variants be written as copies of kernels far
-/// before them.
+/// A decoder allocates the window that a frame asks for, however little the frame then gives.
+/// nvcc's frames ask for 8 MiB at most (--compress-mode=size). A larger window lets variants be
+/// encoded as copies of kernels far before them.
 constexpr int windowLog = 25;
 
 Result<std::string> decompressZstd(const FatbinEntry &entry, std::string_view bytes) {
@@ -63,7 +64,7 @@ Result<std::string> decompressZstd(const FatbinEntry &entry, std::string_view by
   std::string text;
   for (;;) {
     std::size_t have = text.size();
-    // One byte more than should come: to see that nothing more does.
+    // One byte more than expected, to detect surplus output.
     text.resize(have + std::min<std::uint64_t>(piece, entry.uncompressedBytes + 1 - have));
     ZSTD_outBuffer output{text.data() + have, text.size() - have, 0};
     std::size_t status = ZSTD_decompressStream(stream.get(), &output, &input);
@@ -149,8 +150,8 @@ Result<std::string> compressLz4([[maybe_unused]] std::string_view bytes) {
 
 Result<std::string> compressZstd([[maybe_unused]] std::string_view bytes) {
 #ifdef TALLY_HAVE_ZSTD
-  // A kernel's variants are much like the kernel, and far behind it in the bytes: the window counts
-  // for more than the level.
+  // A kernel's variants resemble the kernel but lie far behind it in the bytes, so the window
+  // matters more than the level.
   constexpr int level = 9;
   std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx *)> context(ZSTD_createCCtx(),
                                                                    &ZSTD_freeCCtx);

@@ -14,7 +14,7 @@ Error damagedElf(std::uint64_t offset, std::string_view why) {
   return damaged("ELF file", offset, why);
 }
 
-/// The file's bytes of the section whose header is at `header`.
+/// Returns the file's bytes of the section whose header is at `header`.
 Result<std::string_view> contentsOf(std::string_view file, std::uint64_t header) {
   if (numberAt(file, header + offsetof(Elf64_Shdr, sh_type), 4) == SHT_NOBITS)
     return std::string_view();
@@ -49,7 +49,7 @@ Result<ElfView> ElfView::open(std::string_view file) {
     return damagedElf(offsetof(Elf64_Ehdr, e_shoff), "the section table lies outside of the file");
   if (numberAt(file, offsetof(Elf64_Ehdr, e_shentsize), 2) != sectionHeaderBytes)
     return damagedElf(offsetof(Elf64_Ehdr, e_shentsize), "section headers are not of 64 bytes");
-  // Where the header's fields are too small for a number, section 0 has it.
+  // Section 0 holds a number that is too large for the header's field.
   if (view.count == 0)
     view.count = numberAt(file, view.table + offsetof(Elf64_Shdr, sh_size), 8);
   if (names == SHN_XINDEX)

@@ -16,7 +16,7 @@ bool amongExtras(const FatbinEntry &entry, std::uint64_t offset, std::uint64_t s
   return offset >= fatbinEntryHeaderBytes && inside(entry.header, offset, size);
 }
 
-/// The texts behind the fixed part of an entry's header.
+/// Reads the texts behind the fixed part of an entry's header.
 Result<void> readExtras(FatbinEntry &entry) {
   std::uint64_t ident = numberAt(entry.header, identAt, 4);
   std::uint64_t identSize = numberAt(entry.header, identSizeAt, 4);
@@ -31,7 +31,7 @@ Result<void> readExtras(FatbinEntry &entry) {
   if (!amongExtras(entry, options, 8))
     return damagedFatbin(entry.offset + optionsAt, "an entry's options lie outside of its header");
   std::uint64_t text = numberAt(entry.header, options, 4);
-  // Of machine code an empty text stands in front of what is meant.
+  // For machine code an empty text precedes the options.
   if (entry.kind == FatbinKind::Elf)
     ++text;
   std::uint64_t size = numberAt(entry.header, options + 4, 4);
@@ -41,7 +41,7 @@ Result<void> readExtras(FatbinEntry &entry) {
   return {};
 }
 
-/// The entry at `offset` of `bytes`, where the container ends at `end`.
+/// Reads the entry at `offset` of `bytes`; the container ends at `end`.
 Result<FatbinEntry> readEntry(std::string_view bytes, std::size_t offset, std::size_t end) {
   if (end - offset < fatbinEntryHeaderBytes)
     return damagedFatbin(offset, "the container ends inside an entry's header");

@@ -15,7 +15,7 @@ void patch(std::string &bytes, std::size_t offset, std::uint64_t value, std::siz
 
 void pad(std::string &bytes) { bytes.resize((bytes.size() + 7) / 8 * 8, '\0'); }
 
-/// A text behind the fixed part of a header; returns its offset.
+/// Appends a text behind the fixed part of a header; returns its offset.
 std::size_t putText(std::string &header, std::string_view text) {
   std::size_t offset = header.size();
   header += text;
@@ -24,7 +24,7 @@ std::size_t putText(std::string &header, std::string_view text) {
   return offset;
 }
 
-/// The header of a new entry, but for what depends on the payload.
+/// Returns the header of a new entry without the fields that depend on the payload.
 std::string headerOf(const NewFatbinEntry &entry) {
   std::string header(fatbinEntryHeaderBytes, '\0');
   patch(header, kindAt, static_cast<std::uint16_t>(entry.kind), 2);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view profileMagic = "tally-profile ", firstLine = "tally-profile 2";
 constexpr std::string_view wholeName = "whole", untriedName = "untried", endName = "end ";
-/// About 8 MB.
+/// Profiles of at most about 8 MB.
 constexpr std::size_t mostEntries = 65536;
 
 std::string hex(std::uint64_t value) {
@@ -26,7 +26,7 @@ template <class Number> bool parseNumber(std::string_view text, Number &value, i
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// The text up to `separator`, which is taken off with it.
+/// Returns the text up to `separator` and removes both from `text`.
 std::string_view cut(std::string_view &text, char separator) {
   std::size_t at = text.find(separator);
   std::string_view part = text.substr(0, at);
@@ -34,7 +34,7 @@ std::string_view cut(std::string_view &text, char separator) {
   return part;
 }
 
-/// Not negative.
+/// Parses a time in nanoseconds; false for a negative one.
 bool parseTime(std::string_view text, std::chrono::nanoseconds &time) {
   std::int64_t value = 0;
   if (!parseNumber(text, value) || value < 0)
@@ -65,13 +65,13 @@ Error at(std::size_t line, const std::string &what) {
   return Error{"line " + std::to_string(line) + ": " + what};
 }
 
-/// Of the line that `text` ends with, or that begins behind it.
+/// Returns the number of the last line of `text`, with or without its newline, from 1.
 std::size_t lastLine(std::string_view text) {
   bool ends = text.ends_with('\n');
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + (ends ? 0 : 1);
 }
 
-/// What stands before the checksum, if that is right.
+/// Returns the text before the checksum, if the checksum is right.
 Result<std::string_view> checked(std::string_view text) {
   std::size_t last = text.rfind("\nend ");
   if (last == std::string_view::npos || text.back() != '\n')

@@ -19,7 +19,7 @@ Error damaged(std::size_t offset, std::string_view why) {
   return {fmt::format("damaged archive: at byte {}: {}", offset, why)};
 }
 
-/// A member's name as its header has it: "a.o/", "/12" (in the table of long names), "/", "//".
+/// Returns a member's name as in its header: "a.o/", "/12" (in the table of long names), "/", "//".
 llvm::StringRef rawName(std::string_view bytes, std::size_t header) {
   return llvm::StringRef(bytes).substr(header, nameBytes).rtrim(' ');
 }
@@ -71,7 +71,8 @@ Result<std::vector<ArchiveMember>> readArchive(std::string_view bytes) {
 
 namespace {
 
-/// Moves the offsets in a table of symbols: a number of them, big-endian, the offsets, the names.
+/// Adjusts the offsets in a symbol table to the members' new places. The table holds a big-endian
+/// count, the offsets and the names.
 template <class Number>
 Result<void> moveOffsets(std::string &file, std::size_t start, std::size_t size,
                          const std::map<std::size_t, std::size_t> &moved, std::size_t oldStart) {

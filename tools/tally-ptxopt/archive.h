@@ -1,5 +1,6 @@
-// Archives (.a) as GNU's and LLVM's ar write them for ELF: members taken apart, and exchanged.
-// LLVM's Object has this too, but ends the process where a member's symbol table is wrong.
+// Archives (.a) as GNU's and LLVM's ar write them for ELF: reads members and replaces their
+// contents. LLVM's Object library can do this too, but ends the process on a wrong symbol table in
+// a member.
 #ifndef TALLY_TOOLS_PTXOPT_ARCHIVE_H
 #define TALLY_TOOLS_PTXOPT_ARCHIVE_H
 
@@ -16,16 +17,16 @@ namespace tally::ptxopt {
 /// Views point into the archive's bytes.
 struct ArchiveMember {
   std::size_t offset = 0; ///< of its header
-  std::string name;       ///< empty of the tables of symbols and of long names
+  std::string name;       ///< empty for the tables of symbols and of long names
   std::string_view bytes;
-  bool isTable = false; ///< of symbols (offsets of 4 or 8 bytes) or of long names
+  bool isTable = false; ///< a table of symbols (offsets of 4 or 8 bytes) or of long names
 };
 
-/// All members in order, tables too. Errors name the offset.
+/// Returns all members in order, tables included. Errors name the offset.
 Result<std::vector<ArchiveMember>> readArchive(std::string_view bytes);
 
-/// The archive with other contents of some members: of `contents`, which has one for each member,
-/// those that are set. Names, dates, owners and the symbols of each member stay.
+/// Returns the archive with new contents of some members. `contents` has one element per member; an
+/// empty element keeps the member. Names, dates, owners and the symbols of each member stay.
 Result<std::string> replaceMembers(std::string_view bytes,
                                    const std::vector<ArchiveMember> &members,
                                    const std::vector<std::optional<std::string>> &contents);

@@ -17,7 +17,7 @@
 namespace tally::ptxopt {
 namespace {
 
-/// A file of its own in the system's directory for them, removed at the end.
+/// A temporary file in the system's directory for them; the destructor removes it.
 class ScratchFile {
 public:
   explicit ScratchFile(const char *extension) : remover() {
@@ -37,7 +37,8 @@ std::string readAll(llvm::StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// The first line of ptxas's output that says error or fatal, without the scratch file's name.
+/// Returns the first line of ptxas's output that contains error or fatal, without the scratch
+/// file's name.
 std::string firstComplaint(llvm::StringRef output) {
   while (!output.empty()) {
     auto [line, rest] = output.split('\n');
@@ -48,7 +49,7 @@ std::string firstComplaint(llvm::StringRef output) {
   return "ptxas failed without a message";
 }
 
-/// The unsigned number that stands before `word` in `line`, or 0.
+/// Returns the unsigned number before `word` in `line`, or 0.
 std::uint32_t numberBefore(llvm::StringRef line, llvm::StringRef word) {
   std::size_t at = line.find(word);
   if (at == llvm::StringRef::npos)
@@ -59,11 +60,11 @@ std::uint32_t numberBefore(llvm::StringRef line, llvm::StringRef word) {
   return digits.getAsInteger(10, number) ? 0 : number;
 }
 
-/// What ptxas 13.0 takes for each byte of text: 30 bytes; with threads 76 (32 MB of variants of
-/// ggml's mmvf.cu).
+/// Memory of ptxas 13.0 per byte of text: 30 bytes, or 76 with threads (measured with 32 MB of
+/// variants of ggml's mmvf.cu).
 constexpr std::uint64_t memoryPerByte = 30, memoryPerSplitByte = 76;
-/// Longer texts are assembled by one thread: what is built by many jobs at once has no use for
-/// more, and pays in memory.
+/// One thread assembles longer texts: builds that run many jobs at once gain nothing from more
+/// threads and pay in memory.
 constexpr std::size_t mostSplitBytes = std::size_t{6} << 20;
 
 } // namespace
@@ -90,7 +91,7 @@ std::map<std::string, EntryUsage, std::less<>> parseUsage(std::string_view outpu
     if (line.contains("Compiling entry function '")) {
       current = &entries[line.split('\'').second.split('\'').first.str()];
     } else if (line.contains("Function properties for ")) {
-      // Callees follow with their own spills; only the entry's are its own.
+      // Lines of callees with their own spills follow; only the entry's line counts for the entry.
       llvm::StringRef name = line.split("Function properties for ").second.trim();
       auto found = entries.find(name);
       if (found != entries.end())

@@ -1,4 +1,4 @@
-// Running ptxas, and what it says of each entry.
+// Runs ptxas and reads its report on each entry.
 #ifndef TALLY_TOOLS_PTXOPT_ASSEMBLE_H
 #define TALLY_TOOLS_PTXOPT_ASSEMBLE_H
 
@@ -16,7 +16,7 @@
 
 namespace tally::ptxopt {
 
-/// What machine code of one entry needs, from `ptxas -v`. Bytes per thread or block.
+/// Resources of one entry's machine code, from `ptxas -v`. Bytes per thread or block.
 struct EntryUsage {
   std::uint32_t registers = 0;
   std::uint32_t spillBytes = 0; ///< stores and loads together
@@ -28,7 +28,7 @@ struct Assembled {
   std::map<std::string, EntryUsage, std::less<>> entries;
 };
 
-/// What machine code runs on: sm_90, or sm_90a, code for which runs on nothing else.
+/// Target of machine code: sm_90, or sm_90a, whose code runs on nothing else.
 struct Architecture {
   std::uint32_t number = 0; ///< 90
   std::string suffix;       ///< "", "a" or "f"
@@ -37,10 +37,10 @@ struct Architecture {
   friend auto operator<=>(const Architecture &, const Architecture &) = default;
 };
 
-/// What a module is assembled for.
+/// Target of the assembly of a module.
 struct AssemblyTarget {
   Architecture arch;
-  std::vector<std::string> options; ///< ptxas's, but for -arch
+  std::vector<std::string> options; ///< ptxas's, without -arch
 };
 
 /// One run of ptxas.
@@ -51,11 +51,12 @@ struct AssembleRequest {
 
 class AssemblyCache;
 
-/// ptxas, and what it gave before. Thread-safe.
+/// ptxas and the cache of its earlier results. Thread-safe.
 class Assembler {
 public:
-  /// `threads`: of one run of ptxas; it makes the same code with any number. Runs side by side take
-  /// half of the memory that is free now, as far as a text's size tells what it takes.
+  /// `threads`: threads of one run of ptxas; the code does not depend on them. Concurrent runs
+  /// share half of the memory that is free now, with each run's share estimated from the size of
+  /// its text.
   Assembler(std::string ptxas, std::shared_ptr<AssemblyCache> cache, unsigned threads)
       : ptxas(std::move(ptxas)), cache(std::move(cache)), threads(threads),
         memory(std::make_unique<MemoryBudget>(availableMemory() / 2)) {}
@@ -72,7 +73,7 @@ private:
   std::unique_ptr<MemoryBudget> memory;
 };
 
-/// The usage lines of `ptxas -v`.
+/// Parses the usage lines of `ptxas -v`.
 std::map<std::string, EntryUsage, std::less<>> parseUsage(std::string_view output);
 
 } // namespace tally::ptxopt

@@ -19,7 +19,7 @@ Result<std::vector<AssemblyTarget>> targetsOf(const Options &options, const Job 
   if (numbers.empty())
     numbers = {std::max<std::uint32_t>(90, own)};
   std::string_view name = job.module.target();
-  // Code for sm_90a runs on nothing else, and must be assembled as such.
+  // Code for sm_90a runs on nothing else, and must be assembled for sm_90a.
   std::string suffix(name.substr(name.find_last_not_of("af") + 1));
   std::vector<std::string> arguments;
   for (const ptx::Item &item : job.module.items())
@@ -58,7 +58,7 @@ public:
   Assembly(const Assembler &assembler, Job &job, const AssemblyTarget &target, bool chooses)
       : job(job), arch(target.arch), assembler(assembler, target), chooses(chooses) {}
 
-  /// Changes the job only where it chooses.
+  /// Changes the job only if this assembly chooses codings.
   void run() {
     std::vector<Uncapped> capped = chooses ? capAhead(job, arch) : std::vector<Uncapped>();
     auto whole = assembleUnits(emittedUnits(job));
@@ -78,8 +78,8 @@ public:
   Job &job;
   Architecture arch;
   std::optional<Assembled> result;
-  std::optional<std::string> rejection;               ///< of the module itself
-  std::vector<std::pair<Unit, std::string>> failures; ///< variants that ptxas rejects, and why
+  std::optional<std::string> rejection; ///< ptxas's message if it rejects the module itself
+  std::vector<std::pair<Unit, std::string>> failures; ///< rejected variants, ptxas's messages
 
 private:
   Result<Assembled> assembleUnits(const std::vector<Unit> &units) const {
@@ -89,7 +89,7 @@ private:
     return assembler.assemble(ptx::textWith(job.module, variants));
   }
 
-  /// `units` together are rejected with `message`: finds which of them are.
+  /// ptxas rejects `units` together with `message`: finds the units that it rejects.
   void bisect(const std::vector<Unit> &units, const std::string &message) {
     if (units.size() == 1) {
       failures.emplace_back(units.front(), message);
@@ -114,7 +114,7 @@ void markFailed(ptx::RewrittenKernel &kernel, ptx::Variant &variant, const std::
   variant.clones.clear();
 }
 
-/// Takes what failed in one entry of a fatbin out of another one.
+/// Marks a variant that failed in one entry of a fatbin as failed in another entry too.
 void markFailedIn(Job &sibling, const Unit &unit, const std::string &message) {
   for (ptx::RewrittenKernel &kernel : sibling.kernels)
     if (kernel.layout.name == unit.kernel->layout.name)
@@ -123,7 +123,7 @@ void markFailedIn(Job &sibling, const Unit &unit, const std::string &message) {
           markFailed(kernel, variant, message, sibling);
 }
 
-/// Assembles `assemblies` at once; variants that fail are marked. Returns the jobs of those.
+/// Runs `assemblies` concurrently and marks variants that fail. Returns the jobs of these variants.
 Result<std::set<Job *>> runAll(std::vector<std::unique_ptr<Assembly>> &assemblies) {
   std::size_t kernels = 0;
   for (auto &assembly : assemblies)
@@ -161,7 +161,7 @@ Result<std::set<Job *>> runAll(std::vector<std::unique_ptr<Assembly>> &assemblie
   return failed;
 }
 
-/// Null without a cache, or where none can be kept; then each run assembles anew.
+/// Null without a cache directory or if it cannot be opened; each run then assembles anew.
 std::shared_ptr<AssemblyCache> openCache(const Options &options) {
   if (options.cacheDirectory.empty())
     return nullptr;
@@ -182,14 +182,14 @@ Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Jo
       pending.push_back(job.get());
       runs += job->targets.size();
     }
-  // One run of ptxas has threads of its own where there are fewer runs than cores.
+  // With fewer runs than cores, one run of ptxas gets several threads.
   unsigned cores = llvm::hardware_concurrency().compute_thread_count();
   auto threads = static_cast<unsigned>(cores / std::clamp<std::size_t>(runs, 1, cores));
   auto cache = openCache(options);
   Assembler assembler(options.ptxas, cache, threads);
 
-  // The first target of each job, which chooses codings, and then the others. A variant that one of
-  // them rejects is taken out for all, so those are assembled again.
+  // First each job's first target, which chooses codings, then the other targets. A variant that
+  // any target rejects is taken out for all targets, so its jobs are assembled again.
   while (!pending.empty()) {
     std::vector<std::unique_ptr<Assembly>> first, others;
     for (Job *job : pending)

@@ -1,4 +1,4 @@
-// Assembling jobs: several runs of ptxas at a time, and what to do about what ptxas rejects.
+// Assembles jobs: several runs of ptxas at a time, and the handling of code that ptxas rejects.
 #ifndef TALLY_TOOLS_PTXOPT_ASSEMBLY_H
 #define TALLY_TOOLS_PTXOPT_ASSEMBLY_H
 
@@ -12,13 +12,13 @@
 
 namespace tally::ptxopt {
 
-/// ptxas for one job's module and one architecture. Thread-safe.
+/// Runs ptxas for one job's module and one architecture. Thread-safe.
 class ModuleAssembler {
 public:
   ModuleAssembler(const Assembler &assembler, const AssemblyTarget &target)
       : assembler(assembler), target(target) {}
 
-  /// `ptx` is the module's text with other entries, or a part of it.
+  /// `ptx` is the module's text with other entries, or a part of the text.
   Result<Assembled> assemble(std::string ptx) const {
     return assembler.assemble({std::move(ptx), target});
   }
@@ -29,13 +29,13 @@ private:
   const AssemblyTarget &target;
 };
 
-/// The targets of a module that came as PTX: those of --arch, else sm_90 or the module's own.
+/// Returns the targets of a module that came as PTX: those of --arch, else sm_90 or the module's
+/// own.
 Result<std::vector<AssemblyTarget>> targetsOf(const Options &options, const Job &job);
 
-/// Assembles all jobs for their targets. Variants that ptxas rejects become failed and are
-/// taken out; what it says of the module itself is an Error, or
-/// (Job::keepsMachineCode) kept in the job. Where the options let it, the first target decides on
-/// the codings (choose.h).
+/// Assembles all jobs for their targets. A variant that ptxas rejects becomes failed and is taken
+/// out. If ptxas rejects the module itself, its message is an Error or, with Job::keepsMachineCode,
+/// kept in the job. Where the options allow it, the first target decides on the codings (choose.h).
 Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs);
 
 } // namespace tally::ptxopt

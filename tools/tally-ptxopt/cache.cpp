@@ -16,7 +16,8 @@
 namespace tally::ptxopt {
 namespace {
 
-/// First line of every entry; the number changes with the format and with what tally asks of ptxas.
+/// First line of every entry; the number changes with the format and with the ptxas options that
+/// tally uses.
 constexpr llvm::StringLiteral cacheMagic = "tally assembly 1\n";
 
 std::string hashOf(llvm::StringRef bytes) {
@@ -24,7 +25,7 @@ std::string hashOf(llvm::StringRef bytes) {
   return llvm::toHex(digest, /*LowerCase=*/true);
 }
 
-/// `name registers spills shared` of each entry, an empty line, the cubin.
+/// Returns `name registers spills shared` of each entry, an empty line, and the cubin.
 std::string payloadOf(const Assembled &assembled) {
   std::string text;
   for (const auto &[name, usage] : assembled.entries)
@@ -91,7 +92,8 @@ std::string AssemblyCache::keyOf(const std::string &ptxas, const AssembleRequest
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 
-// pruneCache() looks at files of this name only, so nothing else in the directory is ever removed.
+// pruneCache() considers only files with this prefix, so no other file in the directory is ever
+// removed.
 std::string AssemblyCache::pathOf(const std::string &key) const {
   llvm::SmallString<128> path(directory);
   llvm::sys::path::append(path, "llvmcache-" + key);

@@ -1,4 +1,4 @@
-// Machine code that was assembled before, kept on disk by content.
+// A disk cache of assembled machine code, keyed by content.
 #ifndef TALLY_TOOLS_PTXOPT_CACHE_H
 #define TALLY_TOOLS_PTXOPT_CACHE_H
 
@@ -12,25 +12,25 @@
 
 namespace tally::ptxopt {
 
-/// A directory of results of ptxas. An entry's name is the hash of all that decides on it: the
-/// text, the options, and which ptxas (its path, size and time of change, so that looking one up
-/// runs nothing). An entry is written whole or not at all, and carries a hash of its own: a damaged
-/// one is said, removed and taken for none. Only successes are kept. Thread-safe, also between
-/// processes.
+/// A directory of results of ptxas. An entry's name is the hash of all inputs of the result: the
+/// text, the options, and the ptxas (its path, size and time of change, so that a lookup runs no
+/// program). An entry is written whole or not at all, and carries a hash of its own: the cache
+/// reports and removes a damaged entry and treats it as missing. Only successes are kept.
+/// Thread-safe, also between processes.
 class AssemblyCache {
 public:
-  /// Makes the directory when it is missing. `maxBytes`: see prune(); 0 is no limit.
+  /// Creates a missing directory. `maxBytes`: see prune(); 0 is no limit.
   static Result<std::shared_ptr<AssemblyCache>> open(const std::string &directory,
                                                      std::uint64_t maxBytes);
 
-  /// Name of what `request` to `ptxas` gives.
+  /// Returns the name of the entry for the result of `request` with `ptxas`.
   static std::string keyOf(const std::string &ptxas, const AssembleRequest &request);
 
   std::optional<Assembled> find(const std::string &key) const;
-  /// Failing to write costs time later, nothing else: it is said once, as a warning.
+  /// Stores a result. A failed write only costs time later; the first failure prints a warning.
   void store(const std::string &key, const Assembled &assembled);
-  /// Removes what was used least recently until the directory holds at most `maxBytes`; nothing
-  /// unless something was stored.
+  /// Removes the least recently used entries until the directory holds at most `maxBytes`; does
+  /// nothing unless something was stored.
   void prune() const;
 
 private:
@@ -43,7 +43,7 @@ private:
   std::atomic<bool> stored = false, warned = false;
 };
 
-/// $XDG_CACHE_HOME/tally, else ~/.cache/tally; empty when there is no home.
+/// Returns $XDG_CACHE_HOME/tally, else ~/.cache/tally; empty without a home.
 std::string defaultCacheDirectory();
 
 } // namespace tally::ptxopt

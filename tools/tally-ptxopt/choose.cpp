@@ -13,36 +13,35 @@
 namespace tally::ptxopt {
 namespace {
 
-/// A block of more than a few spilled words pays more for them than for an SM that holds one block
-/// less.
+/// More spilled bytes cost a block more than an SM that holds one block less.
 constexpr std::uint32_t maxSpillBytes = 128;
-/// Of stores and loads. So few words are spilled outside of inner loops.
+/// Bytes of stores and loads. So few words are spilled outside of inner loops.
 constexpr std::uint32_t fewSpillBytes = 32;
 constexpr std::uint32_t registerStep = 8, fewestRegisters = 24, mostRegistersOfThread = 255;
-/// Entries take so many more than the user's kernel at most, but for few.
+/// Most entries take at most this many more registers than the user's kernel.
 constexpr std::uint32_t registersAdded = 24;
-/// A request's block that should find room beside what naps.
+/// The block of a request that should find headroom beside a pause variant.
 constexpr std::uint32_t threadsOfRequest = 256, registersOfRequest = threadsOfRequest * 16;
 
-/// One entry of a variant, and the best way to write it that is known.
+/// One entry of a variant, and its best coding so far.
 struct Place {
   ptx::RewrittenKernel *kernel;
   ptx::Variant *variant;
-  std::size_t index; ///< of the entry
+  std::size_t index; ///< index of the entry
   std::string name;
   std::uint32_t threads = 0;
   EntryUsage user, best;
 };
 
-/// Another way to write it.
+/// Another coding of the entry.
 struct Candidate {
   Place *place;
-  std::string coding, name, text; ///< the entry under a name of its own
+  std::string coding, name, text; ///< the text has the entry under `name`
   bool onlyForOccupancy = false;
-  bool mustNotSpill = false; ///< more than the best way that is known
-  bool isForSpills = false;  ///< only of use where it spills no more than the user's kernel
-  bool isForRoom = false;    ///< better if it takes fewer registers, and no more of anything else
-  bool isReset = false;      ///< better than anything: what there is serves nobody
+  bool mustNotSpill = false; ///< more than the best coding so far
+  bool isForSpills = false;  ///< better only if it spills no more than the user's kernel
+  bool isForRoom = false;    ///< better if it takes fewer registers and no more of anything else
+  bool isReset = false;      ///< better than any other: undoes a cap that makes the entry spill
 };
 
 std::string renamed(std::string text, std::string_view from, std::string_view to) {
@@ -50,7 +49,7 @@ std::string renamed(std::string text, std::string_view from, std::string_view to
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// A coding's name with a cap.
+/// Returns a coding's name with a cap.
 std::string withCap(std::string_view coding, std::uint32_t cap) {
   return fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap);
 }
@@ -109,7 +108,7 @@ private:
     return fit(place.best) < fit(place.user);
   }
 
-  /// Entries without the cap of capAhead(), where it makes them spill.
+  /// Returns the entries that the cap of capAhead() makes spill, without the cap.
   std::vector<Candidate> uncapped() {
     std::vector<Candidate> candidates;
     for (Place &place : places)
@@ -124,8 +123,9 @@ private:
     return candidates;
   }
 
-  /// The other codings of entries that cost anything that counts. A whole module is assembled once
-  /// more for the first that is better, so a few registers that cost no block are no reason.
+  /// Returns the other codings of entries that lose blocks or spill much. The first better coding
+  /// costs another assembly of the whole module, so a few registers that cost no block are no
+  /// reason to try.
   std::vector<Candidate> alternatives() {
     std::vector<Candidate> candidates;
     for (Place &place : places) {
@@ -142,9 +142,9 @@ private:
     return candidates;
   }
 
-  /// Of variants that can be saved the default coding with a cap, where it loses blocks on an SM
-  /// without. In others, which read the block's ids at each use, the turns of loops cost more than
-  /// a few words spilled.
+  /// Returns the default coding with a cap, for checkpoint variants that lose blocks on an SM
+  /// without the cap. In other variants, which read the block's ids at each use, the turns of loops
+  /// cost more than a few spilled words.
   std::vector<Candidate> defaultCaps() {
     std::vector<Candidate> candidates;
     for (Candidate &each : caps())
@@ -161,7 +161,7 @@ private:
     return candidates;
   }
 
-  /// The other codings with that cap, where the best does not do with it.
+  /// Returns the other codings with that cap, where the best coding does not fit with it.
   std::vector<Candidate> alternativesCaps() {
     std::vector<Candidate> candidates;
     for (Place &place : places)
@@ -172,13 +172,13 @@ private:
     return candidates;
   }
 
-  /// The user's registers, in whole steps, and a step more, for variants that can be saved and lose
-  /// blocks or spill: ptxas is free with registers in code that saves and restores, which seldom
-  /// runs; that it can do with the user's is shown by that it does not spill.
+  /// Returns checkpoint variants that lose blocks or spill, capped at the user's registers (in
+  /// whole steps) and at a step more. ptxas takes registers freely in code that saves and restores,
+  /// which seldom runs. If a capped variant does not spill, the user's registers suffice.
   std::vector<Candidate> usersCaps(bool mayRegain) {
     std::vector<Candidate> candidates;
     for (Place &place : places) {
-      // Where blocks are lost, another coding or cap may still keep them.
+      // Where blocks are lost, another coding or cap may still regain them.
       if (place.variant->verdict.kind != Kind::Checkpoint || !mayCap(place) ||
           !mayBeCheaper(place) || (mayRegain && losesOccupancy(place)))
         continue;
@@ -192,10 +192,10 @@ private:
     return candidates;
   }
 
-  /// Where what can be saved spills under a cap: the other codings with the registers that it
-  /// takes. Few words cost little by themselves, but ptxas gives registers out by their banks only
-  /// where it does not have to spill: of 128 multiply-adds in `tiled_product` of
-  /// benchmarks/variants 24 then read three registers of one bank.
+  /// Returns, for checkpoint variants that spill under a cap, the other codings with the registers
+  /// that the variant takes. Few spilled words cost little by themselves, but ptxas assigns
+  /// registers by bank only where it does not have to spill: with spills, 24 of 128 multiply-adds
+  /// in `tiled_product` of benchmarks/variants read three registers of one bank.
   std::vector<Candidate> withoutSpills() {
     std::vector<Candidate> candidates;
     for (Place &place : places) {
@@ -215,8 +215,8 @@ private:
     return candidates;
   }
 
-  /// Of what naps in place: so few registers that a request's block finds some beside as many
-  /// blocks as an SM holds anyway. Without, one of them would have to go for it: a quarter of a
+  /// Returns pause variants with so few registers that a request's block fits beside as many blocks
+  /// as an SM holds anyway. Without the cap one block would have to make room: a quarter of a
   /// kernel's warps where four blocks fill the registers.
   std::vector<Candidate> capsForRoom() {
     std::vector<Candidate> candidates;
@@ -255,8 +255,8 @@ private:
             ptx::withRegisterCap(job.module, renamed(text.str(), place.name, name), cap)};
   }
 
-  /// The most registers with which the user's number of blocks fits; 0 if they are not what keeps
-  /// it from fitting.
+  /// Returns the largest register cap under which an SM holds as many blocks as of the user's
+  /// kernel; 0 if registers are not the limit.
   std::uint32_t capFor(const Place &place) const {
     std::uint32_t wanted = blocks(place, place.user);
     return mostRegisters(place, [&](std::uint32_t cap) {
@@ -264,7 +264,8 @@ private:
     });
   }
 
-  /// In whole steps and no more than the best way that is known takes; 0 if none `fit`.
+  /// Returns the largest cap that `fit` accepts, in whole steps and at most the registers of the
+  /// best coding so far; 0 if none fits.
   template <class Fit> static std::uint32_t mostRegisters(const Place &place, Fit fit) {
     for (std::uint32_t cap = place.best.registers / registerStep * registerStep;
          cap >= fewestRegisters; cap -= registerStep)
@@ -273,8 +274,7 @@ private:
     return 0;
   }
 
-  /// Assembles the candidates, all in one module without the user's kernels, and takes those that
-  /// are better.
+  /// Assembles the candidates in one module without the user's kernels, and takes the better ones.
   void tryAll(std::vector<Candidate> candidates) {
     if (candidates.empty())
       return;
@@ -287,7 +287,7 @@ private:
     }
     auto assembled = assembler.assemble(ptx::textWith(job.module, pointers, false));
     if (!assembled)
-      return; // the codings that are there assemble
+      return; // keep the current codings, which do assemble
     for (Candidate &candidate : candidates)
       if (auto usage = assembled->entries.find(candidate.name); usage != assembled->entries.end())
         if (isBetter(candidate, usage->second))
@@ -316,9 +316,9 @@ private:
     return cost(place, usage) < cost(place, place.best);
   }
 
-  /// Registers, in steps that count, and spilled bytes. Registers that the user's kernel takes too
-  /// cost nothing, and earlier codings less time: those of a guard a round trip to the L2, so there
-  /// only whole steps count, as registers are given out.
+  /// Returns the registers, in steps that count, and the spilled bytes. Registers up to the user's
+  /// number cost nothing. Earlier codings cost less time: for a guard the difference is a round
+  /// trip to the L2, so only whole allocation steps count there.
   static std::pair<std::uint32_t, std::uint32_t> cost(const Place &place, const EntryUsage &usage) {
     std::uint32_t step = place.variant->verdict.kind == Kind::Guard ? registerStep : 1;
     bool toleratesFew = place.variant->verdict.kind == Kind::Checkpoint;
@@ -327,8 +327,8 @@ private:
     return {(registers + step - 1) / step, spills};
   }
 
-  /// Whether another coding is worth a try. Blocks of a kernel that does not declare their size may
-  /// be larger than those that are counted with.
+  /// Whether another coding is worth a try. A kernel that does not declare its block size may be
+  /// launched with larger blocks than the assumed size.
   bool mayBeCheaper(const Place &place) const {
     if (losesOccupancy(place) || spillsMuch(place))
       return true;
@@ -353,7 +353,7 @@ private:
   bool changed = false;
 };
 
-/// The cap of an entry of `kernel` that takes `users` registers itself; 0 for none.
+/// Returns the cap for an entry of `kernel`, which itself takes `users` registers; 0 for none.
 std::uint32_t capAheadOf(const ptx::RewrittenKernel &kernel, std::uint32_t arch,
                          std::uint32_t users) {
   const ptx::Function &function = *kernel.function;
@@ -388,7 +388,7 @@ std::vector<Uncapped> capAhead(Job &job, const Architecture &arch) {
       for (std::size_t i = 0; i != variant.entries.size(); ++i) {
         std::string &coding = variant.codings[i];
         if (isCapped(coding))
-          continue; // before another variant was taken out
+          continue; // capped before another variant was taken out
         uncapped.push_back({bundle::entryName(kernel.layout.name, variant.verdict.kind, i == 1),
                             variant.entries[i], coding});
         variant.entries[i] = ptx::withRegisterCap(job.module, variant.entries[i].str(), cap);

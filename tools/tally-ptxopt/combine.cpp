@@ -21,8 +21,8 @@ std::map<std::string, std::vector<Instance>> instancesOf(const std::vector<Job *
   return instances;
 }
 
-/// Whether variants of the two are launched alike: what is not covered here, combine() takes care
-/// of.
+/// Whether variants of the two kernels are launched alike. combine() merges the fields that are not
+/// compared here.
 bool launchedAlike(const bundle::Kernel &a, const bundle::Kernel &b) {
   auto same = [](const bundle::Parameter &x, const bundle::Parameter &y) {
     return x.offset == y.offset && x.size == y.size;
@@ -41,7 +41,7 @@ ptx::Variant *variantOf(ptx::RewrittenKernel &kernel, Kind kind) {
   return nullptr;
 }
 
-/// Takes a kind out of all instances if one of them has not got it.
+/// Takes a kind out of all instances if one instance lacks it.
 void equalize(const std::vector<Instance> &instances, Kind kind) {
   const ptx::Variant *missing = nullptr;
   const Job *where = nullptr;
@@ -73,7 +73,7 @@ void equalize(const std::vector<Instance> &instances, Kind kind) {
   }
 }
 
-/// What holds of both.
+/// Merges `other` into `all`, so that `all` is true of both kernels.
 void combine(bundle::Kernel &all, const bundle::Kernel &other) {
   all.staticSharedBytes = std::max(all.staticSharedBytes, other.staticSharedBytes);
   all.bitwiseStable &= other.bitwiseStable;
@@ -82,7 +82,7 @@ void combine(bundle::Kernel &all, const bundle::Kernel &other) {
   all.waitsAreAssumed |= other.waitsAreAssumed;
   all.readsSharedSize |= other.readsSharedSize;
   all.changesVariables |= other.changesVariables;
-  // A worker for each block is right for any kernel; the other ways are cheaper.
+  // A worker for each block is right for any kernel; other launches are cheaper.
   all.spending = std::max(all.spending, other.spending);
 }
 

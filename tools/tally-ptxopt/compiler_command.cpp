@@ -16,8 +16,8 @@
 namespace tally::ptxopt {
 namespace {
 
-/// Options whose value is the next word, which must not be taken for a source: of all compilers,
-/// and of nvcc.
+/// Options whose value is the next word, which must not be taken for a source: options of all
+/// compilers, and of nvcc.
 const llvm::StringSet<> commonWithValue = {"-o",
                                            "-x",
                                            "-I",
@@ -124,7 +124,7 @@ const llvm::StringSet<> nvccWithValue = {"--output-file",
                                          "-host-linker-script",
                                          "--host-linker-script"};
 
-/// Phases that make nothing that Tally rewrites.
+/// Whether the option ends the compilation at a phase whose output Tally does not rewrite.
 bool endsBefore(llvm::StringRef word) {
   return llvm::is_contained({"-E",
                              "--preprocess",
@@ -164,14 +164,14 @@ bool endsBefore(llvm::StringRef word) {
                             word);
 }
 
-/// Those of them that make device code all the same, in a file of its own.
+/// Whether an option of endsBefore() still makes device code, in a file of its own.
 bool makesDeviceCode(llvm::StringRef word) {
   return llvm::is_contained({"-ptx", "--ptx", "-cubin", "--cubin", "-fatbin", "--fatbin",
                              "-optix-ir", "--optix-ir", "-ltoir", "--ltoir"},
                             word);
 }
 
-/// Files of options may name others; one that names itself must end too.
+/// Limits the nesting of option files, since a file may name itself.
 constexpr unsigned maxFileDepth = 16;
 
 CommandWord::Role roleOf(llvm::StringRef name) {
@@ -208,8 +208,8 @@ public:
   }
 
 private:
-  /// Files of options give their words in their place; of one that cannot be read the compiler says
-  /// so.
+  /// Replaces each option file by its words. The compiler itself reports a file that cannot be
+  /// read.
   void expand(const std::vector<std::string> &given, unsigned depth) {
     for (std::size_t i = 0; i < given.size(); ++i) {
       llvm::StringRef word = given[i];
@@ -241,7 +241,7 @@ private:
     return std::vector<std::string>(parts.begin(), parts.end());
   }
 
-  /// Behind ccache and the like the compiler is the second word or a later one.
+  /// Returns the compiler's index: behind ccache and similar launchers it is not the first word.
   std::size_t compilerAt() {
     for (std::size_t i = 0; i < words.size() && !llvm::StringRef(words[i].text).starts_with("-");
          ++i) {
@@ -254,7 +254,7 @@ private:
     return 0;
   }
 
-  /// Takes the word at `i`; returns how many words behind it belong to it.
+  /// Takes the word at `i`; returns how many of the following words belong to it.
   std::size_t take(std::size_t i) {
     llvm::StringRef word = words[i].text;
     auto [name, inlineValue] = word.split('=');
@@ -321,13 +321,13 @@ private:
   }
 
   void finish() {
-    // "-arch=sm_80" stands for compute_80 here; alone it comes with PTX.
+    // Beside -code "-arch=sm_80" means compute_80; without -code it also adds PTX.
     if (llvm::StringRef number = arch;
         !codes.empty() && (number.consume_front("sm_") || number.consume_front("compute_")))
       command.codeOptions.push_back(("arch=compute_" + number + ",code=" + codes).str());
     if (command.isNvcc && llvm::is_contained({"all", "all-major", "native"}, arch))
       command.archGroup = arch;
-    // clang's -S writes device code with --cuda-device-only alone.
+    // clang's -S writes device code only with --cuda-device-only.
     if (ends && (endsOtherwise.empty() || endsOtherwise == "-S") && command.hasSources)
       command.deviceCodeOnly = deviceOnly;
     if (ends)
@@ -357,12 +357,12 @@ private:
   std::vector<CommandWord> words;
   CompilerCommand command;
   std::string output, directory, language, arch, codes;
-  std::string deviceOnly, endsOtherwise; ///< options
+  std::string deviceOnly, endsOtherwise; ///< options that end the compilation early
   std::vector<std::string> objects;
   bool compiles = false, makesLibrary = false, ends = false, relocatable = false;
 };
 
-/// "compute_80" and the codes of "arch=compute_80,code=[sm_80,compute_80]".
+/// Returns "compute_80" and the codes of "arch=compute_80,code=[sm_80,compute_80]".
 std::pair<llvm::StringRef, llvm::SmallVector<llvm::StringRef, 4>> partsOf(llvm::StringRef value) {
   value = value.trim("\"'");
   value.consume_front("arch=");

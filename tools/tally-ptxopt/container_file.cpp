@@ -23,7 +23,7 @@ constexpr std::uint16_t emCuda = 190;
 FileKind elfKindOf(std::string_view bytes) {
   auto view = bundle::ElfView::open(bytes);
   if (!view)
-    return FileKind::Object; // whose reader says what is wrong
+    return FileKind::Object; // the reader of objects reports the error
   if (view->machine() == emCuda)
     return FileKind::Cubin;
   return view->type() == ET_REL ? FileKind::Object : FileKind::Linked;

@@ -1,4 +1,4 @@
-// Inputs that hold PTX inside something else: told apart by their contents, rewritten whole.
+// Inputs that hold PTX inside another format: detected by their contents and rewritten whole.
 #ifndef TALLY_TOOLS_PTXOPT_CONTAINER_FILE_H
 #define TALLY_TOOLS_PTXOPT_CONTAINER_FILE_H
 
@@ -29,28 +29,29 @@ enum class FileKind {
   Other
 };
 
-/// By the first bytes; what has no magic number is PTX, or LLVM's text if `path` ends in .ll.
+/// Detects the kind by the first bytes. A file without a magic number is PTX, or LLVM's text if
+/// `path` ends in .ll.
 FileKind fileKindOf(std::string_view bytes, std::string_view path);
 
 /// "a relocatable object"
 std::string_view describe(FileKind kind);
 
-/// Of a file that is no ELF file, called `name`, which is taken as it is (an archive's member, what
-/// a compiler made): what to say of device code in it. Nullopt where there is none.
+/// Returns a remark on device code in a file called `name` that is no ELF file and is left as it is
+/// (an archive's member, a compiler's output). Nullopt without device code.
 std::optional<std::string> remarkOnOther(const std::string &name, std::string_view bytes,
                                          FileKind kind);
 
 struct ArchivePlan {
   std::vector<ArchiveMember> members;
-  std::vector<std::optional<ElfPlan>> objects; ///< of each member that is one
-  std::vector<std::string> remarks;            ///< on members that are none
+  std::vector<std::optional<ElfPlan>> objects; ///< of each member that is an object
+  std::vector<std::string> remarks;            ///< on members that are no objects
 };
-/// A file that is nothing but containers.
+/// A file that consists of containers only.
 struct FatbinFilePlan {
   std::vector<FatbinPlan> fatbins;
 };
 
-/// One input on its way. Not movable once planned: plans hold views of `bytes`.
+/// One input in processing. Not movable once planned: plans hold views of `bytes`.
 struct ContainerFile {
   std::string input, output; ///< paths
   FileKind kind = FileKind::Other;
@@ -58,17 +59,17 @@ struct ContainerFile {
   std::variant<FatbinFilePlan, ElfPlan, ArchivePlan> plan;
 };
 
-/// Reads the fatbins in a file and plans them; the jobs are put behind `jobs`.
+/// Reads the fatbins in a file and plans them; appends the jobs to `jobs`.
 Result<std::unique_ptr<ContainerFile>> planContainerFile(const Options &options,
                                                          const std::string &input,
                                                          std::string bytes, FileKind kind,
                                                          std::vector<std::unique_ptr<Job>> &jobs);
 
-/// The file as it is to be written. Nullopt when nothing changes.
+/// Returns the file's new contents. Nullopt when nothing changes.
 Result<std::optional<std::string>> rewriteContainerFile(const Options &options,
                                                         const ContainerFile &file);
 
-/// What the user should know of what was left as it was; each sentence once.
+/// Returns remarks for the user on code that was left as it was; each sentence once.
 std::vector<std::string> remarksOn(const ContainerFile &file);
 
 } // namespace tally::ptxopt

@@ -21,7 +21,8 @@
 namespace tally::ptxopt {
 namespace {
 
-/// Offsets inside the section, as the reader gives them, said to be such.
+/// Returns the error with the section's name, since the reader's offsets count from the section's
+/// start.
 Error inSection(const ElfPlan &plan, std::string_view section, const Error &error) {
   return {fmt::format("{}: section {}: {}", plan.name, section, error.message)};
 }
@@ -60,7 +61,7 @@ public:
     }
     if (auto done = readBundles(oldBundles); !done)
       return done;
-    // The code of a linked file of parts (nvcc -rdc) is machine code that was linked.
+    // A linked file with parts (nvcc -rdc) holds linked machine code.
     if (!parts.empty() && !plan.relocatable) {
       readLinkedParts(parts);
       return {};
@@ -80,7 +81,7 @@ private:
     std::vector<bundle::FatbinContainer> containers;
   };
 
-  /// What is only looked at may have been rewritten before.
+  /// False where the file is only read: such a file may have been rewritten before.
   bool looksForBundles() const { return options.emit != Emit::Ptx && !options.describes(); }
 
   Result<void> readContainers(std::vector<Containers> &sections, std::uint64_t index,
@@ -106,7 +107,7 @@ private:
     for (const bundle::Bundle &each : *bundles) {
       described.insert(each.moduleHash);
       plan.bundles.insert(bundle::write(each));
-      // A container without variants may get some now, say with other options.
+      // A container without variants may get some now, for instance with other options.
       if (llvm::none_of(each.kernels, std::mem_fn(&bundle::Kernel::hasVariants))) {
         withoutVariants.emplace(each.moduleHash, bundle::write(each));
         continue;
@@ -127,8 +128,9 @@ private:
                                        "not rewritten; rewrite the objects before linking");
   }
 
-  /// Of objects that ld -r joined: relocations point between the containers of one section, and
-  /// nvlink reads the first section alone. nvlink sees no bundles, so it cannot be given others.
+  /// Plans objects that ld -r joined: relocations point between the containers of one section, and
+  /// nvlink reads only the first section. nvlink ignores bundles, so bundles cannot give it other
+  /// containers.
   Result<void> planParts(std::vector<Containers> &sections) {
     if (containersIn(sections) <= 1) {
       for (Containers &each : sections)
@@ -173,8 +175,8 @@ private:
   const Options &options;
   ElfPlan &plan;
   std::vector<std::unique_ptr<Job>> &jobs;
-  std::set<std::uint64_t> described, rewritten; ///< hashes of containers, by the file's bundles
-  std::map<std::uint64_t, std::string> withoutVariants; ///< bundles of the others
+  std::set<std::uint64_t> described, rewritten; ///< hashes of containers in the file's bundles
+  std::map<std::uint64_t, std::string> withoutVariants; ///< bundles of containers without variants
 };
 
 struct NewContents {
@@ -185,10 +187,10 @@ struct NewSection {
   std::string name, bytes;
 };
 
-/// Gives an ELF file other contents of sections, and more sections. What is there stays where it
-/// is: new contents, names and section table stand at the end. LLVM's ObjCopy has this too, but
-/// loses the symbols of a section that grows (22.1: a pointer to freed memory), and lays out by
-/// whatever alignments a file claims.
+/// Gives an ELF file new contents of sections, and more sections. Existing bytes stay in place: new
+/// contents, names and the section table go to the end. LLVM's ObjCopy can do this too, but loses
+/// the symbols of a section that grows (22.1: a pointer to freed memory), and lays sections out by
+/// any alignment that a file claims.
 class ElfEditor {
 public:
   explicit ElfEditor(const ElfPlan &plan) : plan(plan), file(plan.bytes) {}
@@ -223,7 +225,7 @@ public:
 private:
   Error wrong(std::string_view what) const { return {fmt::format("{}: {}", plan.name, what)}; }
 
-  /// The sections were found by their names, so ElfView has seen all of what is read here.
+  /// Sections were found by name, so ElfView has checked all that this function reads.
   Result<void> readTable(std::size_t added) {
     std::memcpy(&header, file.data(), sizeof(header));
     if (header.e_shnum == 0 || header.e_shnum + added >= SHN_LORESERVE ||
@@ -259,9 +261,9 @@ private:
     file += bytes;
   }
 
-  /// Leaves out what no section holds any more. Nothing but the table says where the sections of an
-  /// object are; one whose sections overlap or lie outside of it (the first, which is none, may)
-  /// stays as it is.
+  /// Removes bytes that no section holds any more. In an object only the section table gives the
+  /// places of sections. An object whose sections overlap or lie outside of it stays as it is (the
+  /// first section, which is none, is exempt).
   void closeGaps() {
     auto bytesOf = [](const Elf64_Shdr &section) {
       return section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS ? 0 : section.sh_size;
@@ -297,7 +299,7 @@ private:
     file = std::move(closed);
   }
 
-  /// Of a section whose contents are replaced; fatbins need 8.
+  /// For a section whose contents are replaced; fatbins need 8.
   static constexpr std::uint64_t maxAlignment = 4096;
 
   const ElfPlan &plan;

@@ -66,7 +66,8 @@ private:
     std::string part = "compute_" + plan.entry.archName();
     auto job = makeJob(options, this->plan.name + ": " + part, *text);
     if (!job) {
-      // The compiler wrote it, not the user: the program is built without variants, and told so.
+      // The compiler wrote the PTX, not the user: the program is built without variants, and the
+      // user is told.
       keep(plan, Kept::Rejected, job.error().message);
       return {};
     }
@@ -78,7 +79,7 @@ private:
     return {};
   }
 
-  /// The PTX entry of a virtual architecture; null if there is none, or more than one.
+  /// Returns the PTX entry of a virtual architecture; null if there is none, or more than one.
   const EntryPlan *ptxFor(std::uint32_t arch, std::uint64_t flags) const {
     const EntryPlan *found = nullptr;
     for (const EntryPlan &each : plan.entries)
@@ -122,7 +123,8 @@ private:
     plan.arch = Architecture{plan.entry.arch, suffixOf(plan.entry)};
     if (!plan.job->hasVariants())
       return {};
-    // What nvcc was told stands with the PTX; clang leaves it out there, and ptxas notes it.
+    // nvcc's options for ptxas stand with the PTX; clang leaves them out there, but ptxas notes
+    // them in the machine code.
     std::vector<std::string> arguments = assemblerOptions(ptx->entry.options);
     if (arguments.empty() && code->options)
       arguments = *code->options;
@@ -139,8 +141,8 @@ private:
     job.targets.push_back(std::move(target));
   }
 
-  /// Machine code for sm_`arch`, where the driver would now compile the PTX or take the code of an
-  /// older GPU of the family: from the same PTX as that.
+  /// Plans machine code for sm_`arch`, for which the driver would now compile the PTX or take the
+  /// code of an older GPU of the family. The new code comes from the PTX of that older code.
   void planAddition(std::uint32_t arch) {
     if (!options.assemble)
       return;
@@ -171,16 +173,16 @@ private:
   std::vector<std::unique_ptr<Job>> &jobs;
 };
 
-/// What the header of an entry repeats of machine code for sm_100 and above.
+/// Returns the section that an entry's header repeats for machine code for sm_100 and above.
 std::string_view compatibilityOf(std::string_view cubin) {
   auto section = bundle::findSection(cubin, ".nv.compat");
   return section && *section ? **section : std::string_view();
 }
 
-/// How machine code with variants is compressed where the compiler did not compress the user's: as
-/// the PTX that it is made from. nvcc compresses PTX alone unless it is told otherwise, but
-/// variants make the code several times as long, and repeat it. A driver for which the PTX was
-/// compressed reads such code too.
+/// Returns the compression of machine code with variants where the compiler did not compress the
+/// user's code: the compression of its PTX. By default nvcc compresses PTX alone, but variants make
+/// the code several times as long and repeat it. A driver that reads the compressed PTX also reads
+/// such code.
 bundle::Compression compressionFor(const FatbinPlan &plan, const Job *job) {
   for (const EntryPlan &each : plan.entries)
     if (each.entry.kind == FatbinKind::Ptx && each.job == job)
@@ -188,7 +190,7 @@ bundle::Compression compressionFor(const FatbinPlan &plan, const Job *job) {
   return bundle::Compression::None;
 }
 
-/// An entry of machine code for which there was none.
+/// Adds an entry of machine code for an architecture that had none.
 Result<void> addMachineCode(bundle::FatbinWriter &writer, const Job &job, const Architecture &arch,
                             bundle::Compression compression) {
   auto assembled = job.assembled.find(arch);

@@ -1,4 +1,4 @@
-// A fatbin with variants in it: its PTX rewritten, its machine code assembled anew from that.
+// Merges variants into a fatbin: rewrites its PTX and assembles its machine code anew from the PTX.
 #ifndef TALLY_TOOLS_PTXOPT_FATBIN_MERGE_H
 #define TALLY_TOOLS_PTXOPT_FATBIN_MERGE_H
 
@@ -22,48 +22,48 @@ enum class Kept {
   NotAssembled,  ///< no ptxas, or --no-assemble
   Rejected,      ///< ptxas or the parser rejects the PTX as it came
   Scrambled,     ///< code for link-time optimisation
-  Unknown        ///< of a kind that tally does not know
+  Unknown        ///< an entry of a kind that tally does not know
 };
 
-/// As reports and messages name it: "no-matching-ptx".
+/// Returns the name in reports and messages: "no-matching-ptx".
 std::string_view codeOf(Kept kept);
 
-/// What becomes of one entry.
+/// The plan for one entry.
 struct EntryPlan {
   bundle::FatbinEntry entry;
-  Job *job = nullptr;               ///< of PTX its own; of machine code that of its PTX; null: kept
-  std::optional<Architecture> arch; ///< of machine code that has a job
-  Kept kept = Kept::NoKernels;      ///< without a job
-  std::string message;              ///< what there is to say beyond `kept`
+  Job *job = nullptr;               ///< of PTX: its own; of machine code: its PTX's; null: kept
+  std::optional<Architecture> arch; ///< for machine code with a job
+  Kept kept = Kept::NoKernels;      ///< for an entry without a job
+  std::string message;              ///< details beyond `kept`
 };
 
-/// What becomes of one container. The bytes that it was read from must outlive it.
+/// The plan for one container. The bytes that it was read from must outlive it.
 struct FatbinPlan {
   std::string name; ///< for messages: "a.o"
   bundle::FatbinContainer container;
   std::vector<EntryPlan> entries;
   std::vector<Job *> jobs;
-  std::vector<AssemblyTarget> added; ///< machine code that --arch asks for beyond what is there
-  std::vector<Job *> addedFrom;      ///< of each of those
+  std::vector<AssemblyTarget> added; ///< machine code that --arch asks for and the container lacks
+  std::vector<Job *> addedFrom;      ///< the job of each added target
 };
 
-/// A merged container, and what a bundle says of it.
+/// A merged container and the contents of its bundle.
 struct MergedFatbin {
-  bool changed = false; ///< else no kernel has a variant, and the container is as it was
+  bool changed = false; ///< else no kernel has a variant, and the container is unchanged
   std::string container;
   std::vector<bundle::Kernel> kernels;
 };
 
-/// Rewrites the PTX of a container and decides on its machine code. The jobs made are put behind
-/// `jobs`, ready to be assembled.
+/// Rewrites the PTX of a container and decides on its machine code. Appends the jobs, ready to be
+/// assembled, to `jobs`.
 Result<FatbinPlan> planFatbin(const Options &options, const std::string &name,
                               bundle::FatbinContainer container,
                               std::vector<std::unique_ptr<Job>> &jobs);
 
-/// The container with what was assembled.
+/// Returns the container with the assembled code.
 Result<MergedFatbin> mergeFatbin(const FatbinPlan &plan);
 
-/// Sentences about entries that were kept though there are kernels in them, for the user to read.
+/// Returns sentences for the user about entries with kernels that were kept.
 std::vector<std::string> remarksOn(const FatbinPlan &plan);
 
 } // namespace tally::ptxopt

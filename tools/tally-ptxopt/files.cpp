@@ -31,8 +31,8 @@ Result<void> writeTo(llvm::raw_fd_ostream &stream, const std::string &path,
   return error;
 }
 
-/// Whether something that is no ordinary file bears this name: a device, a pipe. It must be written
-/// to, never replaced.
+/// Whether `path` names a device, a pipe or another special file. Such a file must be written to,
+/// never replaced.
 bool isSpecial(const std::string &path) {
   llvm::sys::fs::file_status status;
   return !llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status);
@@ -103,7 +103,7 @@ bool writesToDirectory(const Options &options) {
 
 namespace {
 
-/// `name` in the directory that --output names, which is made when missing.
+/// Returns the path of `name` in the directory that --output names; creates a missing directory.
 Result<std::string> inOutputDirectory(const Options &options, llvm::StringRef name) {
   if (std::error_code error = llvm::sys::fs::create_directories(options.output))
     return Error{options.output + ": " + error.message()};

@@ -17,7 +17,7 @@
 namespace tally::ptxopt {
 namespace {
 
-/// `file:line:col: error: sentence`, the line and a caret.
+/// Returns `file:line:col: error: sentence`, the line and a caret.
 std::string render(const std::string &input, const std::string &source,
                    const ptx::Diagnostic &diagnostic) {
   llvm::SourceMgr manager;
@@ -40,7 +40,7 @@ std::string render(const std::string &input, const std::string &source,
 
 using Read = std::variant<ptx::RewrittenModule, ptx::Diagnostic>;
 
-/// For what is said of the kernels: their bodies are there.
+/// Parses the module with the kernels' bodies, which descriptions of kernels need.
 Read parsedWhole(const std::string &text) {
   auto parsed = ptx::parse(text);
   if (auto *diagnostic = std::get_if<ptx::Diagnostic>(&parsed))
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
 
 namespace {
 
-/// What is said of the kernels selected, each under its name.
+/// Returns the description of each selected kernel under the kernel's name.
 std::string description(const Options &options, const Job &job) {
   ptx::ModuleFacts facts(job.module);
   std::string text;

@@ -24,7 +24,7 @@ namespace {
 
 using Makes = CompilerCommand::Makes;
 
-/// The words of a file of options.
+/// Returns the words of an option file.
 Result<std::vector<std::string>> wordsOf(const std::string &path) {
   auto text = readInput(path);
   if (!text)
@@ -36,7 +36,7 @@ Result<std::vector<std::string>> wordsOf(const std::string &path) {
   return std::vector<std::string>(words.begin(), words.end());
 }
 
-/// Exit status as a shell gives it.
+/// Returns the exit status as a shell reports it.
 int runCommand(const std::vector<std::string> &words,
                std::optional<llvm::StringRef> standardError = std::nullopt) {
   auto program = llvm::sys::findProgramByName(words.front());
@@ -56,7 +56,7 @@ int runCommand(const std::vector<std::string> &words,
   return exitInput;
 }
 
-/// The assembler beside the nvcc that is run, since that one's version made the machine code.
+/// Returns the ptxas beside the nvcc that is run, because its version made the machine code.
 std::string ptxasBeside(const std::string &compiler) {
   auto program = llvm::sys::findProgramByName(compiler);
   llvm::SmallString<128> path;
@@ -67,7 +67,8 @@ std::string ptxasBeside(const std::string &compiler) {
   return llvm::sys::fs::can_execute(path) ? std::string(path) : std::string();
 }
 
-/// A file that the compiler has made may hold kernels; of what is no container there is a remark.
+/// Whether the compiler's output at `path` is a container, which may hold kernels. Sets `remark` on
+/// another file with device code.
 bool isContainer(const std::string &path, std::optional<std::string> &remark) {
   auto bytes = readInput(path);
   if (!bytes)
@@ -79,7 +80,7 @@ bool isContainer(const std::string &path, std::optional<std::string> &remark) {
   return false;
 }
 
-/// The oldest time of modification: make and ninja take a file that has it for one to make again.
+/// The oldest time of modification: make and ninja rebuild a file with this time.
 const llvm::sys::TimePoint<> oldest = llvm::sys::toTimePoint(1);
 
 void setModified(const std::string &path, llvm::sys::TimePoint<> time) {
@@ -91,8 +92,8 @@ void setModified(const std::string &path, llvm::sys::TimePoint<> time) {
   (void)llvm::sys::fs::closeFile(file);
 }
 
-/// The files that a compiler has made look old until they are rewritten: a signal that kills this
-/// process before then leaves none that a build takes for finished. Rewriting replaces a file.
+/// Gives the compiler's output files an old time until they are rewritten: if a signal kills this
+/// process before then, no build takes them for finished. Rewriting replaces the file.
 class OldUntilRewritten {
 public:
   explicit OldUntilRewritten(const std::vector<std::string> &files) : files(files) {
@@ -140,7 +141,7 @@ int rewriteOutputs(Options options, const std::vector<std::string> &outputs) {
   return status;
 }
 
-/// Removed with all that is in it.
+/// A temporary directory; the destructor removes it with its contents.
 class TemporaryDirectory {
 public:
   TemporaryDirectory() { failure = llvm::sys::fs::createUniqueDirectory("tally-ptxopt", path); }
@@ -159,7 +160,7 @@ private:
   std::error_code failure;
 };
 
-/// What a group of architectures stands for, which nvcc alone knows.
+/// Returns the architectures that an -arch group stands for; only nvcc knows them.
 std::vector<std::string> codeOptionsOfDryRun(const CompilerCommand &command,
                                              const TemporaryDirectory &directory) {
   std::vector<std::string> words;

@@ -1,4 +1,4 @@
-// What is inside a container, for people.
+// Lists the contents of a container for people.
 #ifndef TALLY_TOOLS_PTXOPT_LIST_H
 #define TALLY_TOOLS_PTXOPT_LIST_H
 
@@ -11,8 +11,8 @@
 
 namespace tally::ptxopt {
 
-/// A line for each thing in the file, nested by indentation. Files of any kind; an Error for what
-/// is damaged.
+/// Returns a line for each thing in the file, nested by indentation. Takes files of any kind; an
+/// Error for damaged files.
 Result<std::string> listFile(const std::string &path, std::string_view bytes);
 
 } // namespace tally::ptxopt

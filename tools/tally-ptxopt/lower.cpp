@@ -26,8 +26,8 @@
 namespace tally::ptxopt {
 namespace {
 
-/// The newest version of PTX that the assemblers in use take (CUDA 13.0). Without it LLVM chooses
-/// the oldest that knows the architecture.
+/// The newest PTX version that the assemblers in use accept (CUDA 13.0). Without it LLVM chooses
+/// the oldest version that has the architecture.
 constexpr const char *features = "+ptx90";
 
 Result<std::unique_ptr<llvm::Module>>

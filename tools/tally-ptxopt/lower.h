@@ -1,4 +1,4 @@
-// LLVM modules for NVPTX as input: lowered to PTX by LLVM's back end.
+// Takes LLVM modules for NVPTX as input: LLVM's back end lowers them to PTX.
 #ifndef TALLY_TOOLS_PTXOPT_LOWER_H
 #define TALLY_TOOLS_PTXOPT_LOWER_H
 
@@ -11,12 +11,13 @@
 
 namespace tally::ptxopt {
 
-/// The PTX of an LLVM module (bitcode or text) for sm_`arch`. Errors name `input`.
+/// Returns the PTX of an LLVM module (bitcode or text) for sm_`arch`. Errors name `input`.
 Result<std::string> lowerToPtx(const std::string &input, std::string_view bytes,
                                std::uint32_t arch);
 
-/// Lowers an input for each architecture that the options ask for, the lowest first, and puts a job
-/// for each behind `jobs`. The first has the output: a bundle with the PTX and code of all.
+/// Lowers an input for each architecture that the options ask for, the lowest first, and appends a
+/// job for each to `jobs`. The first job has the output: a bundle with the PTX and code of all
+/// jobs.
 Result<void> startLoweredJobs(const Options &options, const std::string &input,
                               std::string_view bytes, std::vector<std::unique_ptr<Job>> &jobs);
 

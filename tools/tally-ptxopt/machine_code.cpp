@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint16_t emCuda = 190;
 constexpr unsigned abiVersionAt = 8, firstAbiWithNotes = 8;
-/// Type, in the notes of the owner "NVIDIA Corp".
+/// Types of notes whose owner is "NVIDIA Corp".
 constexpr std::uint32_t cuinfoNote = 1000, tkinfoNote = 2000;
 
 std::uint32_t word(llvm::StringRef bytes, std::size_t offset, unsigned size = 4) {
@@ -25,7 +25,7 @@ std::uint32_t word(llvm::StringRef bytes, std::size_t offset, unsigned size = 4)
                    : llvm::support::endian::read32le(bytes.data() + offset);
 }
 
-/// The description of the note of `type` that a section starts with; empty if there is another.
+/// Returns the description of the section's first note if its type is `type`; otherwise empty.
 llvm::StringRef noteOf(llvm::StringRef section, std::uint32_t type) {
   std::size_t nameSize = (std::size_t{word(section, 0)} + 3) / 4 * 4;
   if (word(section, 8) != type || nameSize > section.size())
@@ -34,9 +34,9 @@ llvm::StringRef noteOf(llvm::StringRef section, std::uint32_t type) {
       .take_front(word(section, 4));
 }
 
-/// ptxas's own form of a command line: "-v  -maxrregcount 32 -O 1 -arch sm_90 -m 64".
+/// Parses ptxas's own form of a command line: "-v  -maxrregcount 32 -O 1 -arch sm_90 -m 64".
 std::optional<std::vector<std::string>> optionsOfNote(llvm::StringRef note) {
-  // u32 version, u32 of no matter here, then offsets of texts in what follows them.
+  // u32 version, u32 that does not matter here, then offsets of texts that follow the offsets.
   constexpr std::size_t textsAt = 24;
   std::uint32_t offset = word(note, 20);
   if (word(note, 0) != 2 || note.size() < textsAt || offset > note.size() - textsAt)
@@ -52,8 +52,8 @@ Result<llvm::StringRef> sectionOf(std::string_view cubin, std::string_view name)
   return llvm::StringRef(section->value_or(std::string_view()));
 }
 
-/// From the attributes of the whole file: EIATTR_REGCOUNT holds a symbol's index and a number. What
-/// is damaged is left out, since it only says what to try first.
+/// Reads registers from the attributes of the whole file: EIATTR_REGCOUNT holds a symbol's index
+/// and a number. Skips damaged attributes, since the numbers only decide what to try first.
 std::map<std::string, std::uint32_t, std::less<>>
 registersIn(llvm::StringRef attributes, llvm::StringRef symbols, llvm::StringRef names) {
   constexpr unsigned char sizedFormat = 4, registerCount = 0x2f;
@@ -124,7 +124,7 @@ std::vector<std::string> assemblerOptions(std::string_view text) {
     }
     if (llvm::is_contained({"-v", "--verbose", "-m64"}, word) || !word.starts_with("-"))
       continue;
-    // "-O 1" is one option and a file for ptxas, "-maxrregcount 32" is not.
+    // ptxas takes "-O 1" for an option and a file, but accepts "-maxrregcount 32".
     if (word == "-O" && hasValue)
       options.push_back((word + words[++i]).str());
     else if (hasValue)

@@ -1,5 +1,5 @@
-// tally-ptxopt: rewrites the kernels of PTX modules, and of the files that hold such, into variants
-// that can be interrupted.
+// tally-ptxopt: rewrites the kernels of PTX modules, and of files that hold PTX, into variants that
+// can be interrupted.
 #include "launcher.h"
 #include "options.h"
 #include "pipeline.h"
@@ -15,7 +15,7 @@ using namespace tally;
 
 namespace {
 
-/// A failed assertion is a bug of ours: exit 3, as --help says.
+/// A failed assertion is a bug of the tool: exit 3, as --help says.
 extern "C" void onAbort(int) {
   constexpr char message[] = "tally-ptxopt: internal error\n";
   if (write(STDERR_FILENO, message, sizeof(message) - 1) < 0)

@@ -1,4 +1,4 @@
-// How many runs of ptxas the machine's memory holds side by side.
+// Limits the concurrent runs of ptxas to the machine's memory.
 #ifndef TALLY_TOOLS_PTXOPT_MEMORY_BUDGET_H
 #define TALLY_TOOLS_PTXOPT_MEMORY_BUDGET_H
 
@@ -8,16 +8,15 @@
 
 namespace tally::ptxopt {
 
-/// Bytes shared out among users. One user may take more than there is, if it is the only one.
-/// Thread-safe.
+/// Bytes shared among users. A user that is alone may take more than the budget. Thread-safe.
 class MemoryBudget {
 public:
   explicit MemoryBudget(std::uint64_t bytes) : bytes(bytes) {}
 
-  /// Held for as long as it lives.
+  /// A reservation that lasts as long as the object.
   class Share {
   public:
-    /// Waits until `wanted` bytes are free, or all are.
+    /// Waits until `wanted` bytes are free, or the whole budget is.
     Share(MemoryBudget &budget, std::uint64_t wanted) : budget(budget), wanted(wanted) {
       std::unique_lock lock(budget.mutex);
       budget.returned.wait(
@@ -44,7 +43,7 @@ private:
   std::uint64_t taken = 0;
 };
 
-/// MemAvailable of /proc/meminfo; as much as there may be where that cannot be read.
+/// Returns MemAvailable of /proc/meminfo; the largest number where that cannot be read.
 std::uint64_t availableMemory();
 
 } // namespace tally::ptxopt

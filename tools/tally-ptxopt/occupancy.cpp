@@ -9,7 +9,7 @@ struct Limits {
   std::uint32_t arch, warps, blocks, sharedKiB;
 };
 
-// The last row whose arch is not above the one asked for counts.
+// The last row whose arch is at most the requested one counts.
 constexpr Limits table[] = {
     {50, 64, 32, 64},   {53, 64, 32, 64},   {60, 64, 32, 64},   {61, 64, 32, 96},
     {62, 64, 32, 64},   {70, 64, 32, 96},   {75, 32, 16, 64},   {80, 64, 32, 164},
@@ -31,7 +31,7 @@ Limits limitsOf(std::uint32_t arch) {
 }
 
 constexpr std::uint32_t warpsOf(std::uint32_t threads) { return (std::max(threads, 1u) + 31) / 32; }
-/// Registers come to a warp in units.
+/// Returns the registers of a warp, which are allocated in units.
 constexpr std::uint32_t registersOfWarp(std::uint32_t registers) {
   return roundUp(std::max(registers, 1u) * 32, registerUnit);
 }
@@ -43,10 +43,10 @@ std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32
   Limits limits = limitsOf(arch);
   std::uint32_t warps = warpsOf(threads);
   std::uint32_t blocks = std::min(limits.blocks, limits.warps / warps);
-  // A warp lives in one partition of the SM.
+  // All of a warp's registers are in one partition of the SM.
   blocks =
       std::min(blocks, registersPerPartition / registersOfWarp(registers) * partitions / warps);
-  // From sm_80 on each block costs 1 KiB of the system's own.
+  // From sm_80 on the system takes 1 KiB for each block.
   std::uint32_t shared = arch >= 80 ? roundUp(sharedBytes + 1024, 128) : roundUp(sharedBytes, 256);
   if (shared > 0)
     blocks = std::min(blocks, limits.sharedKiB * 1024 / shared);

@@ -139,7 +139,8 @@ Result<std::vector<std::uint32_t>> parseArchitectures(llvm::StringRef text) {
   return result;
 }
 
-/// --ptxas, else ptxas of --cuda-path, else of the build, else of PATH; empty when there is none.
+/// Returns the path of --ptxas, else of the ptxas in --cuda-path, else of the build's, else of the
+/// one in PATH; empty when there is none.
 Result<std::string> findPtxas() {
   if (!ptxasPath.empty() && !llvm::sys::fs::can_execute(ptxasPath))
     return Error{"--ptxas: " + ptxasPath + " cannot be run"};
@@ -160,7 +161,8 @@ Result<std::string> findPtxas() {
   return std::string();
 }
 
-/// Whether a kernel's whole name matches; empty for an empty `pattern`.
+/// Returns a function that tells whether a kernel's whole name matches `pattern`; empty for an
+/// empty `pattern`.
 Result<std::function<bool(std::string_view)>> matcher(const char *option,
                                                       const std::string &pattern) {
   if (pattern.empty())
@@ -245,7 +247,7 @@ Result<Options> collect() {
   if (!ptxas)
     return ptxas.error();
   options.ptxas = *ptxas;
-  // PTX is assembled only to fill the report, and only when asked for.
+  // PTX output is assembled only on request, to fill the report.
   options.assemble =
       !noAssemble && !options.describes() && (options.emit == Emit::Bundle || !archs->empty());
   if (options.assemble && options.ptxas.empty()) {

@@ -17,14 +17,15 @@
 namespace tally::ptxopt {
 namespace {
 
-/// What the inputs of one run became.
+/// Jobs and files made from the inputs of one run.
 struct Work {
   std::vector<std::unique_ptr<Job>> jobs; ///< of PTX inputs, and of the PTX in containers
   std::vector<std::unique_ptr<ContainerFile>> containers;
 };
 
-/// What --strict counts: device code that was left as it is, and kernels without a kind. A kernel
-/// without a long loop is refused nothing that it needs, nor is one that a profile names.
+/// Whether the run left device code as it was or a kernel without one of the kinds; --strict counts
+/// both. A missing kind does not count if the kernel has no long loop and so does not need the
+/// kind, or if the profile left the kind out.
 bool anyNotEmitted(const Work &work) {
   for (const auto &file : work.containers)
     if (!remarksOn(*file).empty())
@@ -39,8 +40,8 @@ bool anyNotEmitted(const Work &work) {
   return false;
 }
 
-/// A guard does what a slice does, and is not slower. To be called when the kinds of all jobs are
-/// settled but for what ptxas rejects.
+/// Drops the slices of kernels with a guard: a guard does the work of a slice and is not slower.
+/// Must be called when the kinds of all jobs are settled except for rejections by ptxas.
 void dropSlicesOfGuarded(Work &work) {
   auto isGuard = [](const ptx::Variant &variant) {
     return variant.verdict.kind == Kind::Guard && variant.verdict.status == Status::Emitted;
@@ -52,7 +53,7 @@ void dropSlicesOfGuarded(Work &work) {
         llvm::erase_if(kernel.variants, isSlice);
 }
 
-/// The PTX in a container as if each were an input. Several go to a directory.
+/// Adds the PTX in a container as if each PTX were an input. Several outputs go to a directory.
 Result<void> addPtxInside(const Options &options, const std::string &input,
                           const std::string &bytes, FileKind kind, Work &work) {
   std::size_t before = work.jobs.size();
@@ -143,7 +144,7 @@ Result<void> writeContainer(const Options &options, const ContainerFile &file) {
   auto bytes = rewriteContainerFile(options, file);
   if (!bytes)
     return bytes.error();
-  // In place there is nothing to write then, and the file's time stays as it is.
+  // In place an unchanged file is not written, so its time stays.
   if (!*bytes && file.output == file.input)
     return {};
   return writeOutput(file.output, *bytes ? **bytes : file.bytes, file.input);
@@ -170,7 +171,7 @@ Result<void> writeAll(const Options &options, const Work &work) {
 } // namespace
 
 int fail(const Error &error) {
-  // Errors that are already rendered as file:line:col end in a newline.
+  // Errors already rendered as file:line:col end in a newline.
   if (llvm::StringRef(error.message).ends_with("\n"))
     llvm::errs() << error.message;
   else

@@ -1,4 +1,4 @@
-// All inputs of one run: read, rewritten, assembled together, written.
+// Processes all inputs of one run: reads, rewrites, assembles them together, writes.
 #ifndef TALLY_TOOLS_PTXOPT_PIPELINE_H
 #define TALLY_TOOLS_PTXOPT_PIPELINE_H
 
@@ -15,7 +15,7 @@ namespace tally::ptxopt {
 
 constexpr int exitInput = 1, exitStrict = 2, exitInternal = 3;
 
-/// Prints an Error as the tool does; returns exitInput.
+/// Prints an Error in the tool's form; returns exitInput.
 int fail(const Error &error);
 
 /// Prints a sentence about device code that is left as it is.
@@ -25,7 +25,7 @@ void note(std::string_view remark);
 /// before the first output is written.
 int rewriteInputs(const Options &options);
 
-/// Prints what is inside of options.inputs.
+/// Prints the contents of options.inputs.
 int listInputs(const Options &options);
 
 } // namespace tally::ptxopt

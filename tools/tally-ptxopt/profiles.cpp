@@ -22,10 +22,10 @@ ptx::KindSet emittedOf(const ptx::RewrittenKernel &kernel) {
   return kinds;
 }
 
-/// The kinds of launches that were found to be so, but for checkpoint for long blocks.
+/// Returns the kinds that launches with this result want, without the checkpoint for long blocks.
 ptx::KindSet kindsOf(const bundle::ProfileFound &found) {
-  // What stops inside of blocks begins as persistent where it is not known that it has to, and goes
-  // on so where blocks cannot be saved.
+  // Launches of kinds that stop inside of blocks begin as persistent while it is unknown whether
+  // they have to stop inside, and stay persistent where blocks cannot be saved.
   if (found.isTried() && found.kind)
     return ptx::setOf(*found.kind) |
            (stopsInsideBlocks(*found.kind) ? ptx::onPersistent : ptx::KindSet{0});
@@ -70,7 +70,7 @@ std::optional<ptx::KindSet> Profiles::wantedOf(std::string_view kernel) const {
     if (launches.block.count() == 0 || launches.block > bundle::shortBlock)
       kinds |= ptx::onCheckpoint;
   }
-  // The cheapest, for shapes that no run has shown.
+  // Adds the cheapest kind for shapes that no run has shown.
   return kinds & betweenBlocks ? kinds : static_cast<ptx::KindSet>(kinds | ptx::onGuard);
 }
 

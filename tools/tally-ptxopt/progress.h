@@ -1,4 +1,4 @@
-// How far long work is, on a terminal.
+// Shows the progress of long work on a terminal.
 #ifndef TALLY_TOOLS_PTXOPT_PROGRESS_H
 #define TALLY_TOOLS_PTXOPT_PROGRESS_H
 
@@ -8,8 +8,8 @@
 
 namespace tally::ptxopt {
 
-/// One line on standard error, written over and over: kernels assembled, of how many. Nothing where
-/// standard error is no terminal, and nothing in the first second. Thread-safe.
+/// One line on standard error, rewritten in place: the number of assembled kernels, of how many.
+/// Shows nothing where standard error is no terminal, and nothing in the first second. Thread-safe.
 class Progress {
 public:
   explicit Progress(std::size_t kernels);

@@ -15,16 +15,16 @@
 namespace tally::ptxopt {
 namespace {
 
-/// What one entry takes on one architecture.
+/// Resources of one entry on one architecture.
 struct EntryCost {
   std::uint32_t registers = 0, spills = 0, shared = 0;
   std::uint32_t blocks = 0; ///< per SM; dynamic shared memory counts as 0
 };
 
-/// The user's kernel and one variant of it.
+/// Resources of the user's kernel and of one variant.
 struct Cost {
-  std::uint32_t threads = 0; ///< of a block, for the blocks per SM
-  EntryCost user, worst;     ///< of the variant's entries the worst in each respect
+  std::uint32_t threads = 0; ///< threads of a block, for the blocks per SM
+  EntryCost user, worst;     ///< of the variant's entries the worst value of each field
   std::vector<std::pair<std::string, EntryCost>> entries; ///< of the variant, by name
 };
 
@@ -116,7 +116,7 @@ std::string verdictLine(const Job &job, const ptx::RewrittenKernel &kernel,
   return line + "\n";
 }
 
-/// What the kernel's blocks wait for, where they do: " (waits: lower-blocks, assumed)".
+/// Returns what the kernel's blocks wait for, if anything: " (waits: lower-blocks, assumed)".
 std::string waitsText(const bundle::Kernel &kernel) {
   if (kernel.waits == bundle::Waits::None)
     return {};

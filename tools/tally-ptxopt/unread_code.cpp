@@ -23,8 +23,8 @@ constexpr std::uint16_t emCuda = 190;
 /// PTX ISA 5: .version comes first and .target second; comments may stand between them.
 constexpr std::size_t directivesApart = 512;
 
-/// The first place of `pattern` from `from` on. memmem, since std::string_view::find stops at each
-/// first letter, and these are frequent in machine code.
+/// Returns the first position of `pattern` from `from` on. Uses memmem: std::string_view::find
+/// stops at each occurrence of the first letter, and these letters are frequent in machine code.
 std::size_t find(std::string_view bytes, std::string_view pattern, std::size_t from = 0) {
   if (from >= bytes.size())
     return std::string_view::npos;
@@ -34,7 +34,7 @@ std::size_t find(std::string_view bytes, std::string_view pattern, std::size_t f
                : std::string_view::npos;
 }
 
-/// The first place of `pattern` that `isOne` says is one.
+/// Returns the first position of `pattern` that `isOne` accepts.
 template <class Check>
 std::optional<std::size_t> findIf(std::string_view bytes, std::string_view pattern, Check isOne) {
   for (std::size_t at = find(bytes, pattern); at != std::string_view::npos;
@@ -64,7 +64,7 @@ std::optional<std::size_t> cubinIn(std::string_view bytes) {
                 });
 }
 
-/// ".version 8.0" and, near behind it, ".target sm_90".
+/// Finds ".version 8.0" and, shortly behind it, ".target sm_90".
 std::optional<std::size_t> ptxIn(std::string_view bytes) {
   return findIf(bytes, ".version", [&](std::size_t at) {
     llvm::StringRef text = llvm::StringRef(bytes).substr(at + 8, directivesApart);
@@ -90,7 +90,7 @@ std::optional<std::string> deviceCodeIn(std::string_view bytes) {
 }
 
 bool registersDeviceCode(std::string_view bytes) {
-  // The last is the name of the data that clang makes .llvm.offloading of.
+  // The last name belongs to the data from which clang makes .llvm.offloading.
   for (std::string_view name :
        {"__cudaRegisterFatBinary", "__cudaRegisterLinkedBinary", "llvm.embedded.object"})
     if (find(bytes, name) != std::string_view::npos)
@@ -115,14 +115,15 @@ std::optional<std::string> remarkOnBitcode(const std::string &name, std::string_
 
 namespace {
 
-/// Collects what there is to say of one file.
+/// Collects the remarks on one file.
 class Finder {
 public:
   explicit Finder(const std::string &name) : name(name) {}
 
   std::vector<std::string> remarks;
 
-  /// A file without a section table holds its code somewhere, and no section to put another into.
+  /// Handles a file without a section table: its device code may be anywhere, and there is no
+  /// section table to add a section to.
   void takeFile(std::string_view file) {
     if (auto found = deviceCodeIn(file))
       say(fmt::format("it has no sections, so its device code ({}) is not rewritten; rewrite it "

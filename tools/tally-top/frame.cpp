@@ -15,7 +15,7 @@ const ArenaStatus *find(const Look &look, const std::string &path) {
   return found == look.end() ? nullptr : &*found;
 }
 
-/// The same client in an earlier look; one that has done nothing where it was not there yet.
+/// Returns the same client in an earlier look; an idle client where it was not there yet.
 ClientStatus earlier(const ArenaStatus *arena, const ClientStatus &client) {
   if (arena)
     for (const ClientStatus &each : arena->clients)

@@ -1,4 +1,4 @@
-// What was done between two looks at the arenas.
+// The activity between two looks at the arenas.
 #ifndef TALLY_TOP_FRAME_H
 #define TALLY_TOP_FRAME_H
 
@@ -11,13 +11,13 @@
 
 namespace tally::top {
 
-/// One client over an interval. Of one that came meanwhile, since it came.
+/// One client over an interval; a client that came during the interval counts from its arrival.
 struct ClientRow {
   runtime::ClientStatus now;
   double launchesPerSecond = 0, yieldsPerSecond = 0, requestsPerSecond = 0;
   double missedPerSecond = 0; ///< high priority: deadlines
   double activeFraction = 0;  ///< high priority: of the interval, 0 to 1
-  // Of a time that may be longer.
+  // Histograms over a time that may be longer.
   runtime::Histogram turnaround;
   runtime::RequestHistogram requests;
 };
@@ -30,7 +30,8 @@ struct ArenaFrame {
 
 using Look = std::vector<runtime::ArenaStatus>;
 
-/// Rates are those since `before`, histograms those since `longBefore`, which is no later.
+/// Compares looks: rates cover the time since `before`, histograms the time since `longBefore`,
+/// which is no later.
 std::vector<ArenaFrame> compare(const Look &longBefore, const Look &before, const Look &now);
 
 } // namespace tally::top

@@ -18,7 +18,7 @@ template <class Times> std::string distribution(const Times &times) {
          ",\"p99\":" + quantile(0.99) + "}";
 }
 
-/// Those that there were any of.
+/// Returns the counts that are not 0, by kind.
 std::string byKind(const KindCounts &counts) {
   Object object;
   for (std::size_t i = 0; i < allKinds.size(); ++i)

@@ -1,4 +1,4 @@
-// Frames for scripts.
+// Prints frames for scripts.
 #ifndef TALLY_TOP_JSON_H
 #define TALLY_TOP_JSON_H
 
@@ -6,8 +6,8 @@
 
 namespace tally::top {
 
-/// One line: {"time":…,"arenas":[…]}. docs/guide/watch.md describes the fields. `time` is in
-/// seconds since 1970.
+/// Returns one line: {"time":…,"arenas":[…]}. docs/guide/watch.md describes the fields. `time` is
+/// in seconds since 1970.
 std::string toJson(std::span<const ArenaFrame> frames, double time);
 
 } // namespace tally::top

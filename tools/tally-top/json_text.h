@@ -7,7 +7,7 @@
 
 namespace tally::top {
 
-/// A string with its quotation marks. Bytes outside of ASCII are escaped one by one.
+/// Returns a string with its quotation marks. Bytes outside of ASCII are escaped one by one.
 std::string quoted(const std::string &text);
 std::string number(double value);
 
@@ -25,7 +25,7 @@ private:
   std::string text = "{";
 };
 
-/// `each` of the items, as an array.
+/// Returns an array with `each` applied to the items.
 template <class Items, class Each> std::string array(const Items &items, const Each &each) {
   std::string text = "[";
   for (const auto &item : items) {

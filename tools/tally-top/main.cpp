@@ -1,4 +1,4 @@
-// tally-top: what the processes that share a GPU do, live.
+// tally-top: shows the activity of the processes that share a GPU, live.
 #include "options.h"
 #include "watch.h"
 

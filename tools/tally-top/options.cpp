@@ -22,7 +22,7 @@ best-effort work yields, and how fast. It takes no part in the sharing.
 
 namespace {
 
-/// What stands behind `name` in `argument`.
+/// Returns the part of `argument` behind `name`.
 std::optional<std::string_view> valueOf(std::string_view argument, std::string_view name) {
   if (!argument.starts_with(name))
     return std::nullopt;

@@ -36,7 +36,7 @@ std::string bytes(std::uint64_t count) {
                 std::array<const char *, 5>{"", "K", "M", "G", "T"}[unit]);
 }
 
-/// What the process has, of what it may have.
+/// Returns the process's memory and its quota.
 std::string memory(const runtime::ClientStatus &client) {
   if (client.memoryPeak == 0 && client.memoryQuota == 0)
     return "-";
@@ -44,7 +44,7 @@ std::string memory(const runtime::ClientStatus &client) {
          (client.memoryQuota != 0 ? "/" + bytes(client.memoryQuota) : std::string());
 }
 
-/// What Tally has for the work: streams, and memory.
+/// Returns Tally's own resources for the work: streams, and memory.
 std::string own(const runtime::ClientStatus &client) {
   return client.ownStreams == 0 ? "-"
                                 : format("%u %s", static_cast<unsigned>(client.ownStreams),

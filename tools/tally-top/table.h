@@ -1,4 +1,4 @@
-// Frames for people.
+// Prints frames for people.
 #ifndef TALLY_TOP_TABLE_H
 #define TALLY_TOP_TABLE_H
 
@@ -6,8 +6,8 @@
 
 namespace tally::top {
 
-/// A paragraph for each arena, a line for each client; times in microseconds, '-' where there is
-/// nothing to be said.
+/// Returns a paragraph for each arena, a line for each client; times in microseconds, '-' where
+/// there is no value.
 std::string toTable(std::span<const ArenaFrame> frames);
 
 } // namespace tally::top

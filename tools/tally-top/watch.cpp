@@ -13,10 +13,10 @@ namespace tally::top {
 
 namespace {
 
-/// Quantiles of the table are those of so many intervals.
+/// Number of intervals that the table's quantiles cover.
 constexpr std::size_t window = 10;
 
-/// All arenas at the place, which may come and go. Fails where there is none at all.
+/// Looks at all arenas at the place, which may come and go. Fails where there is none at all.
 Result<Look> look(const Options &options) {
   runtime::ArenaOptions place;
   place.path = options.arena;

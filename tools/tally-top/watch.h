@@ -1,4 +1,4 @@
-// The looks at the arenas, one after another: what tally-top and `tally status` write.
+// Looks at the arenas repeatedly and writes the output of tally-top and `tally status`.
 #ifndef TALLY_TOP_WATCH_H
 #define TALLY_TOP_WATCH_H
 
@@ -8,11 +8,11 @@
 
 namespace tally::top {
 
-/// Writes to standard output what `options` ask for; returns after one interval where they say once
-/// or Prometheus. Fails where there is no arena, or standard output cannot be written.
+/// Writes to standard output what `options` ask for; returns after one interval with --once or for
+/// Prometheus. Fails where there is no arena, or standard output cannot be written.
 Result<void> watch(const Options &options);
 
-/// Writes to standard output at once; false where that fails.
+/// Writes to standard output without delay; false where that fails.
 bool writeOut(const std::string &text);
 
 } // namespace tally::top

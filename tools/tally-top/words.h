@@ -1,4 +1,4 @@
-// How states are called.
+// Names of states.
 #ifndef TALLY_TOP_WORDS_H
 #define TALLY_TOP_WORDS_H
 

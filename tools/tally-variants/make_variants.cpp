@@ -1,6 +1,7 @@
-// make-variants KEY FILE: variants of the PTX, or of the container with such, in FILE, which is
-// removed, for the image with that key. make-variants --caches: of what Triton's caches hold.
-// Started by the preloaded library, which does not wait: the work goes on in a process of its own.
+// make-variants KEY FILE: makes variants for the image with that key, from the PTX in FILE or from
+// the container with PTX in FILE, and removes FILE. make-variants --caches: makes variants of the
+// kernels in Triton's caches. The preloaded library starts this program and does not wait: the work
+// goes on in a separate process.
 #include "maker.h"
 #include "triton.h"
 
@@ -28,7 +29,7 @@ int main(int count, char **words) {
   Result<variants::Making> making = variants::findPlaces();
   if (!making)
     return fail(making.error().message);
-  making->assemblers = variants::ptxasOfTriton(); // while the parent is there
+  making->assemblers = variants::ptxasOfTriton(); // while the parent still runs
   if (fork() != 0)
     return 0;
   setsid();

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// An open file that is closed at the end.
+/// An open file; the destructor closes it.
 class File {
 public:
   explicit File(int number) : number(number) {}
@@ -42,7 +42,8 @@ private:
   int number;
 };
 
-/// One of a few locks, waited for: by its number, so that the wait is on one in any case.
+/// Waits for one of a few locks. The process id chooses the lock, so that the process waits for a
+/// single lock.
 class Turn {
 public:
   explicit Turn(const fs::path &store) : lock(openOne(store)) {
@@ -59,7 +60,7 @@ private:
   File lock;
 };
 
-/// Its exit status, or 127. The preloaded library has no part in it.
+/// Runs a command without the preloaded library; returns its exit status, or 127.
 int run(const std::vector<std::string> &command) {
   std::vector<char *> words;
   for (const std::string &each : command)
@@ -74,10 +75,10 @@ int run(const std::vector<std::string> &command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
-/// What a process that was killed has left of its work is removed after this.
+/// Files that a killed process has left behind are removed after this time.
 constexpr std::chrono::hours leftFor{1};
 
-/// Removes the oldest bundles until those that are left have no more than `most` bytes.
+/// Removes the oldest bundles until the remaining ones have no more than `most` bytes.
 void trim(const fs::path &store, std::uint64_t most) {
   struct Entry {
     fs::file_time_type written;
@@ -199,7 +200,7 @@ void makeVariantsOfCache(const Making &making, const fs::path &folder) {
     std::optional<std::string> code = readFile(path);
     std::optional<std::string> ptx = readFile(path.replace_extension(".ptx"));
     if (code && ptx)
-      static_cast<void>(makeVariants(making, bundle::imageKey(*code), *ptx)); // the next may do
+      static_cast<void>(makeVariants(making, bundle::imageKey(*code), *ptx)); // go on if it fails
   }
 }
 

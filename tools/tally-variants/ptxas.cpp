@@ -1,5 +1,5 @@
-// In front of the ptxas that Triton calls (TRITON_PTXAS_PATH): gives back what that one makes, and
-// has variants of it made afterwards.
+// Stands in front of the ptxas that Triton calls (TRITON_PTXAS_PATH): returns the real ptxas's
+// output, and has variants of it made afterwards.
 #include "maker.h"
 #include "triton.h"
 
@@ -24,8 +24,8 @@ namespace {
 
 constexpr int notFound = 127;
 
-/// TALLY_PTXAS, which `tally run` sets where the user has chosen one, else that of the Triton that
-/// has called, else that of PATH, which is not this program.
+/// Returns TALLY_PTXAS, which `tally run` sets where the user has chosen a ptxas; else the ptxas of
+/// the calling Triton; else the first ptxas in PATH that is not this program.
 fs::path findReal(const std::string &name) {
   if (const char *given = std::getenv("TALLY_PTXAS"); given && *given)
     return given;
@@ -46,7 +46,7 @@ fs::path findReal(const std::string &name) {
   return {};
 }
 
-/// The assembler and what it starts are no programs that use the GPU.
+/// Keeps Tally out of the assembler and the programs that it starts, which do not use the GPU.
 void dropPreload() {
   const char *all = std::getenv("LD_PRELOAD");
   std::string kept;
@@ -64,7 +64,7 @@ void dropPreload() {
     setenv("LD_PRELOAD", kept.c_str(), 1);
 }
 
-/// What the command's words say of its files.
+/// The files that the command's words name.
 struct Files {
   fs::path ptx, output;
 };
@@ -79,10 +79,10 @@ Files filesOf(const std::vector<std::string> &words) {
   return found;
 }
 
-/// In a process of its own, which nobody waits for.
+/// Makes variants in a separate process, without waiting for it.
 void makeLater(const Files &files, const fs::path &real) {
   std::optional<std::string> code = variants::readFile(files.output);
-  std::optional<std::string> ptx = variants::readFile(files.ptx); // it is gone soon
+  std::optional<std::string> ptx = variants::readFile(files.ptx); // the file is gone soon
   Result<variants::Making> making = variants::findPlaces();
   if (!code || !ptx || !making)
     return;

@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The parent of a process; 0 where it is not known.
+/// Returns the parent of a process; 0 where it is unknown.
 int parentOf(int process) {
   std::optional<std::string> text = readFile("/proc/" + std::to_string(process) + "/stat");
-  // The name stands in brackets, and may hold anything.
+  // The name stands in brackets, and may hold any character.
   std::size_t end = text ? text->rfind(')') : std::string::npos;
   int parent = 0;
   if (end == std::string::npos || std::sscanf(text->c_str() + end, ") %*c %d", &parent) != 1)
@@ -28,7 +28,8 @@ int parentOf(int process) {
   return parent;
 }
 
-/// The folder of the programs of the Triton that the process has loaded; empty without.
+/// Returns the folder of the programs of the Triton that the process has loaded; empty without
+/// Triton.
 fs::path programsOf(int process) {
   std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
   constexpr std::string_view library = "/triton/_C/libtriton";

@@ -1,4 +1,4 @@
-// Where Triton keeps what it compiles with and what it has compiled.
+// Finds Triton's assemblers and its caches.
 #ifndef TALLY_TOOLS_TALLY_VARIANTS_TRITON_H
 #define TALLY_TOOLS_TALLY_VARIANTS_TRITON_H
 
@@ -8,11 +8,11 @@
 
 namespace tally::variants {
 
-/// The ptxas programs that come with the Triton that a process has loaded which has started this
-/// one, by way of a few others at most: ptxas-blackwell, ptxas. Empty: there is none.
+/// Returns the ptxas programs of the Triton that an ancestor process, a few generations back at
+/// most, has loaded: ptxas-blackwell, ptxas. Empty without such a Triton.
 std::vector<std::filesystem::path> ptxasOfTriton();
 
-/// Where machine code is cached with its PTX beside it: those caches of this user's that there are.
+/// Returns this user's existing caches that hold machine code with its PTX beside it.
 std::vector<std::filesystem::path> tritonCaches();
 
 } // namespace tally::variants

@@ -26,7 +26,7 @@ std::vector<std::byte> lowBytes(std::uint64_t bits, std::size_t size) {
   return bytes;
 }
 
-/// The number's bits in `type`; none where it is no number or out of range.
+/// Returns the number's bits in `type`; nullopt where `text` is no number or out of range.
 std::optional<std::uint64_t> parseNumber(ElementType type, std::string_view text) {
   if (isFloat(type)) {
     std::string copy(text);
@@ -65,7 +65,7 @@ Result<ArgumentSpec> parseBytes(std::string_view spec, std::string_view digits) 
   return argument;
 }
 
-/// Cuts `text` at its first colon; the rest is empty where there is none.
+/// Splits `text` at its first colon; the second part is empty without a colon.
 std::pair<std::string_view, std::string_view> cut(std::string_view text) {
   std::size_t colon = text.find(':');
   if (colon == std::string_view::npos)
@@ -106,7 +106,7 @@ Result<ArgumentSpec> parsePointer(std::string_view spec, std::string_view rest) 
 
 std::uint64_t randomElement(ElementType type, Random &random) {
   std::uint64_t bits = random.next();
-  // 53 bits are a double's, and rounding to float keeps both ends of [-1, 1].
+  // A double holds 53 bits, and rounding to float keeps both ends of [-1, 1].
   double unit = static_cast<double>(bits >> 11) * 0x1p-52 - 1.0;
   if (type == ElementType::F32)
     return std::bit_cast<std::uint32_t>(static_cast<float>(unit));

@@ -13,7 +13,7 @@ namespace tally::verify {
 
 namespace {
 
-/// Maps a float's bits to integers in the order of the values, with -0 and +0 on the same one.
+/// Maps a float's bits to integers in the order of the values; -0 and +0 map to the same integer.
 std::int64_t orderedFloat(ElementType type, std::uint64_t bits) {
   std::uint64_t sign = type == ElementType::F32 ? 0x80000000u : 0x8000000000000000u;
   auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
@@ -34,7 +34,7 @@ bool same(ElementType type, std::uint64_t a, std::uint64_t b, const Comparison &
   if (isNan(type, a) || isNan(type, b))
     return isNan(type, a) && isNan(type, b);
   std::int64_t x = orderedFloat(type, a), y = orderedFloat(type, b);
-  // As unsigned: the distance of two doubles may exceed what a signed 64-bit number holds.
+  // Unsigned, because the distance of two doubles may exceed the range of a signed 64-bit number.
   std::uint64_t distance = x > y ? static_cast<std::uint64_t>(x) - static_cast<std::uint64_t>(y)
                                  : static_cast<std::uint64_t>(y) - static_cast<std::uint64_t>(x);
   return distance <= comparison.ulps;

@@ -1,4 +1,4 @@
-// Comparing what two runs left in a buffer.
+// Compares the contents of a buffer after two runs.
 #ifndef TALLY_VERIFY_COMPARISON_H
 #define TALLY_VERIFY_COMPARISON_H
 
@@ -15,7 +15,7 @@
 
 namespace tally::verify {
 
-/// Exact: bit for bit. Ulp: floats may be so many representable values apart (NaN equals NaN, other
+/// Exact: bit for bit. Ulp: floats may differ by `ulps` representable values (NaN equals NaN, other
 /// types are exact). Sorted: the same elements, bit for bit, in any order.
 enum class CompareMode : std::uint8_t { Exact, Ulp, Sorted };
 
@@ -25,16 +25,17 @@ struct Comparison {
   friend bool operator==(const Comparison &, const Comparison &) = default;
 };
 
-/// `exact`, `ulp:N`, `sorted`.
+/// Parses `exact`, `ulp:N` or `sorted`.
 Result<Comparison> parseComparison(std::string_view text);
 std::string toText(const Comparison &comparison);
 
 struct ElementDifference {
-  std::size_t index = 0; ///< of the element; of Sorted, its rank in ascending order of bits
+  std::size_t index = 0; ///< of the element; for Sorted, its rank in ascending order of bits
   std::uint64_t expected = 0, got = 0;
 };
 
-/// The first element in which `got` differs. Both hold whole elements of `type`, equally many.
+/// Returns the first element in which `got` differs. Both spans hold the same number of whole
+/// elements of `type`.
 std::optional<ElementDifference> firstDifference(ElementType type,
                                                  std::span<const std::byte> expected,
                                                  std::span<const std::byte> got,

@@ -82,7 +82,7 @@ Result<void> DeviceTarget::reset() {
       return opened;
   if (auto freed = freeAll(); !freed)
     return freed;
-  // A device cannot unload; but only a module with variables of its own has any state to reset.
+  // A device cannot unload, but only a module with variables of its own has state to reset.
   if (module && !hasVariables)
     return {};
   auto loaded = device.loadModule(bundle);
@@ -147,7 +147,7 @@ std::unique_ptr<Target> targetOf(runtime::Device &device, const bundle::Bundle &
   if (auto text = ptxOf(bundle)) {
     std::string extended = withVariableReader(*text);
     hasVariables = extended.size() != text->size();
-    // The reader of variables is in no cubin: with variables the device assembles the PTX itself.
+    // No cubin has the variable reader, so with variables the device assembles the PTX itself.
     if (hasVariables)
       copy.images = {{bundle::ImageFormat::Ptx, bundle.images.front().arch, std::move(extended)}};
   }

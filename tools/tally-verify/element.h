@@ -20,11 +20,11 @@ bool isSigned(ElementType type);
 std::string_view name(ElementType type);
 std::optional<ElementType> elementTypeFromName(std::string_view text);
 
-/// The element's bits, zero-extended. `bytes` holds at least (index + 1) elements.
+/// Returns the element's bits, zero-extended. `bytes` holds at least (index + 1) elements.
 std::uint64_t bitsAt(ElementType type, std::span<const std::byte> bytes, std::size_t index);
-/// Sign-extends the bits of a signed type; the bits as they are of another.
+/// Returns the bits of a signed type sign-extended, and the bits of another type unchanged.
 std::int64_t signedValue(ElementType type, std::uint64_t bits);
-/// The value as a number; of floats, the bits as well, since two NaNs print alike.
+/// Returns the value as a number; for floats with the bits, since two NaNs print alike.
 std::string toText(ElementType type, std::uint64_t bits);
 
 } // namespace tally::verify

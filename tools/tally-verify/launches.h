@@ -1,5 +1,5 @@
-// A table of launches: many runs of tally-verify in one process, which on a GPU saves the most
-// time.
+// A table of launches: many runs of tally-verify in one process, which saves time most of all on a
+// GPU.
 #ifndef TALLY_VERIFY_LAUNCHES_H
 #define TALLY_VERIFY_LAUNCHES_H
 
@@ -10,14 +10,14 @@
 
 namespace tally::verify {
 
-/// One line: what tally-verify would be called with.
+/// One line of the table: arguments for a run of tally-verify.
 struct LaunchLine {
   std::string text;                   ///< as it stands in the table
   std::vector<std::string> arguments; ///< the file, --kernel=NAME and the options
 };
 
-/// Reads a table: in each line a file (relative to the table's folder), a kernel and options.
-/// Empty lines and those that begin with # are left out. The error names the file, or the line.
+/// Reads a table: in each line a file (relative to the table's folder), a kernel and options. Skips
+/// empty lines and lines that begin with #. The error names the file, or the line.
 Result<std::vector<LaunchLine>> readLaunches(const std::string &table);
 
 } // namespace tally::verify

@@ -1,5 +1,5 @@
-// tally-verify: does every variant of a kernel still compute what the kernel does, whatever yields
-// and whenever?
+// tally-verify: checks that every variant of a kernel still computes the kernel's results,
+// whichever blocks yield and whenever they do.
 #include "input.h"
 #include "launches.h"
 #include "options.h"
@@ -42,7 +42,7 @@ int verifyOn(verify::Target &target, const bundle::Bundle &bundle, const verify:
   return report.good() ? exitOk : exitWrong;
 }
 
-/// The CUDA device of this process, opened once.
+/// Returns the CUDA device of this process, opened once.
 Result<runtime::Device *> cudaDevice() {
   static Result<std::unique_ptr<runtime::Device>> device = runtime::openCudaDevice();
   if (!device)
@@ -71,7 +71,7 @@ int run(const verify::Options &options) {
   return verifyOn(*verify::targetOf(**device, *bundle), *bundle, *workload, options);
 }
 
-/// Runs a table of launches; `common` are the options for all of them.
+/// Runs a table of launches; `common` are the options for all launches.
 int runTable(const std::string &table, const std::vector<std::string_view> &common) {
   auto lines = verify::readLaunches(table);
   if (!lines)
@@ -86,13 +86,14 @@ int runTable(const std::string &table, const std::vector<std::string_view> &comm
       ++failed;
       fmt::print("FAILED: {}\n", line.text);
     }
-    std::fflush(stdout); // a launch that hangs is the one behind the last one said
+    std::fflush(stdout); // the last printed launch is the one before a launch that hangs
   }
   fmt::print("{} launches, {} failed\n", lines->size(), failed);
   return lines->empty() || failed != 0 ? exitWrong : exitOk;
 }
 
-/// An assertion that fails in the rewriter ends the process; this says which kernel did it.
+/// A failed assertion in the rewriter ends the process; this handler prints the seeds of the
+/// kernels being checked.
 void nameSeeds(int signal) {
   std::uint64_t seeds[64];
   std::size_t count = verify::seedsUnderWay(seeds, std::size(seeds));

@@ -1,5 +1,6 @@
-// The emulator as a target. A machine is made anew for each run where the module has variables,
-// which only loading initialises; else its allocations are freed, which is much quicker.
+// The emulator as a target. Where the module has variables, which only loading initialises, each
+// run gets a new machine. Otherwise the target frees the machine's allocations, which is much
+// quicker.
 #include "ptx_text.h"
 #include "target.h"
 
@@ -80,7 +81,7 @@ public:
     auto view = machine->view(*address, sizeof word);
     if (!view)
       return view.error();
-    // Kept, so that a poll hook needs no call into the machine that is running.
+    // Kept, so that a poll hook need not call into the running machine.
     control = *view;
     std::memcpy(control.data(), &word, sizeof word);
     machine->watchReads(*address, [this](std::uint64_t index) {

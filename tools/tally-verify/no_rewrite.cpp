@@ -1,4 +1,4 @@
-// In place of rewrite.cpp in a build without LLVM.
+// Replaces rewrite.cpp in a build without LLVM.
 #include "input.h"
 
 #include <fmt/format.h>

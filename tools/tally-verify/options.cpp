@@ -29,7 +29,7 @@ Result<std::vector<Kind>> parseKinds(std::string_view text) {
   }
 }
 
-/// Stores what a parser gave, or says which option was wrong.
+/// Stores a parser's result, or returns its error with the option's name.
 template <class T, class Target>
 Result<void> store(std::string_view option, Result<T> parsed, Target &target) {
   if (!parsed)
@@ -62,7 +62,7 @@ template <class T> Result<T> parseAtLeast(std::string_view text, T least) {
   return value;
 }
 
-/// The options that generate kernels; none where `name` is another.
+/// Parses an option that generates kernels; nullopt for another option.
 std::optional<Result<void>> parseCampaignOption(std::string_view name, std::string_view value,
                                                 Options &options) {
   CampaignOptions &campaign = options.campaign;

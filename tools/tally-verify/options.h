@@ -21,23 +21,23 @@ namespace tally::verify {
 enum class DeviceChoice : std::uint8_t { Emulator, Cuda };
 
 struct Options {
-  bool help = false, version = false; ///< nothing else is set then
+  bool help = false, version = false; ///< the other members are unset then
   std::string file, kernel;
-  std::string coding; ///< of variants, where FILE is PTX; empty: the default one
+  std::string coding; ///< of variants, where FILE is PTX; empty: the default coding
   std::uint64_t pollPeriod = defaultPollPeriod; ///< of variants, where FILE is PTX
   LaunchShape shape;
   std::vector<ArgumentSpec> arguments;
   VerifyOptions verify;
   DeviceChoice device = DeviceChoice::Emulator;
   CampaignOptions campaign; ///< where `campaign.count` is not 0: no file and no kernel
-  std::string writeFolder;  ///< generated kernels are only written, there
-  std::string launches;     ///< a table of launches, all to be run (launches.h)
+  std::string writeFolder;  ///< folder to which generated kernels are only written
+  std::string launches;     ///< file with a table of launches to run (launches.h)
 };
 
-/// `arguments` without the program's name. The error names the option and says what it takes.
+/// Parses `arguments`, without the program's name. The error names the option and its valid values.
 Result<Options> parseOptions(std::span<const std::string_view> arguments);
 
-/// `X`, `X,Y` or `X,Y,Z`, each at least 1.
+/// Parses `X`, `X,Y` or `X,Y,Z`, each at least 1.
 Result<Dim3> parseDim3(std::string_view text);
 
 extern const char *const helpText;

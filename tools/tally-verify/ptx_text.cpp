@@ -13,7 +13,8 @@ namespace tally::verify {
 
 namespace {
 
-/// The element type to show a PTX type's values in; none for opaque types (textures, samplers).
+/// Returns the element type that shows a PTX type's values; nullopt for opaque types (textures,
+/// samplers).
 std::optional<ElementType> elementTypeOf(std::string_view ptxType) {
   static constexpr std::pair<std::string_view, ElementType> types[] = {
       {"b8", ElementType::U8},   {"u8", ElementType::U8},   {"s8", ElementType::I8},
@@ -44,7 +45,7 @@ Result<std::string_view> ptxOf(const bundle::Bundle &bundle) {
 }
 
 Result<ptx::Module> parsePtx(std::string text, std::string_view where) {
-  std::string copy = text; // the parser keeps its source to itself when it fails
+  std::string copy = text; // a failed parse does not give the source back
   auto parsed = ptx::parse(std::move(text));
   if (auto *diagnostic = std::get_if<ptx::Diagnostic>(&parsed))
     return located(copy, *diagnostic, where);

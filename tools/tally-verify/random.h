@@ -17,7 +17,7 @@ public:
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  /// In [0, bound); `bound` >= 1. The bias of the remainder does not matter here.
+  /// Returns a number in [0, bound); `bound` >= 1. The bias of the remainder does not matter here.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
 
 private:

@@ -123,7 +123,7 @@ void Requests::changeMode(tally_control_mode newMode) {
     writeFailure = done.error();
 }
 
-/// Pause and PauseAndRaise.
+/// Handles Pause and PauseAndRaise.
 void Requests::pause(std::uint64_t index) {
   bool raises = plan.request == RequestKind::PauseAndRaise;
   if (index == plan.poll && !raises) {

@@ -1,4 +1,4 @@
-// PTX → bundle with the transforms library, which needs LLVM.
+// PTX → bundle through the transforms library, which needs LLVM.
 #include "input.h"
 #include "ptx_text.h"
 

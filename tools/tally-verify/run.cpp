@@ -19,7 +19,7 @@ template <class T> std::span<const std::byte> bytesOf(const T &value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// Buffers in device memory, and the way back.
+/// Addresses of the buffers in device memory.
 struct DeviceBuffers {
   std::vector<DeviceAddress> addresses;
 };
@@ -37,7 +37,7 @@ Result<DeviceBuffers> upload(Target &target, const Workload &workload) {
   return buffers;
 }
 
-/// Where the module's variables are: asked of the module itself, on the device.
+/// Returns the addresses of the module's variables; the variable reader finds them on the device.
 Result<std::vector<DeviceAddress>> variableAddresses(Target &target, std::size_t count) {
   std::vector<DeviceAddress> addresses(count);
   if (count == 0)
@@ -72,11 +72,11 @@ Result<RunResult> download(Target &target, const Workload &workload, const Devic
   return result;
 }
 
-/// One kernel of the workload on its way through a variant.
+/// State of one kernel of the workload while a variant runs.
 struct Progress {
   const KernelLaunch *kernel;
   runtime::VariantLaunch launch;
-  std::vector<std::byte> parameters; ///< the user's, then room for tally's
+  std::vector<std::byte> parameters; ///< the user's, then space for tally's
   DeviceAddress state = 0, saveArea = 0;
   DeviceAddress lists[2] = {0, 0}; ///< the last launch wrote lists[written]
   unsigned written = 0;
@@ -194,7 +194,8 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (!progress.launch.absorb(state, epoch, physical.shape.grid.x))
     return {};
   ++yields;
-  // What is behind it on the stream was sent under the same epoch, and would run on half a result.
+  // Work behind the launch on the stream was sent under the same epoch, and would run on half a
+  // result.
   bool isAsked = plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite &&
                  plan.request != RequestKind::Widths && plan.request != RequestKind::Pause &&
                  plan.request != RequestKind::Modes;
@@ -206,8 +207,8 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
 
 Result<void> VariantRun::round(std::uint64_t epoch) {
   for (Progress &progress : kernels) {
-    // A slice is one of several launches of the same kernel, which does not yield; what is behind
-    // it on the stream comes after the last.
+    // A slice is one of several launches of a kernel and does not yield; work behind the kernel on
+    // the stream follows the last slice.
     while (!progress.launch.finished()) {
       if (auto launched = launchOnce(progress, epoch); !launched)
         return launched;
@@ -218,7 +219,7 @@ Result<void> VariantRun::round(std::uint64_t epoch) {
   return {};
 }
 
-/// At the end of a pause that began before anything was taken.
+/// Called at the end of a pause: checks a pause that began before any block was taken.
 void VariantRun::checkPaused() {
   if (plan.request != RequestKind::Pause || plan.poll != 0)
     return;
@@ -227,14 +228,14 @@ void VariantRun::checkPaused() {
     ranPaused = state.next_block != 0;
 }
 
-/// A variant that yields to nobody, or to nothing, gives right results and is wrong all the same.
+/// A variant that ignores requests gives right results and is still wrong.
 Result<void> VariantRun::checkRequests() const {
   if (kind == Kind::Slice)
     return {};
   if (target.isMicroscope() && requests.polls() == 0)
     return Error{"the variant never polls the control word"};
-  // The first poll of all is before any block is taken; and under guard each poll stands for a
-  // block that has not run. (A persistent worker also polls when nothing is left to take.)
+  // The very first poll comes before any block is taken, and under guard each poll stands for a
+  // block that has not run. (A persistent worker also polls when no block is left to take.)
   bool asked = plan.poll == 0 || (kind == Kind::Guard && plan.poll < requests.polls());
   bool mustYield = plan.request == RequestKind::Always || plan.request == RequestKind::Early ||
                    (plan.request == RequestKind::At && asked);
@@ -256,8 +257,8 @@ Result<RunResult> VariantRun::run(std::span<const ModuleVariable> variables) {
     if (requests.sawPauseOut() != before)
       checkPaused();
   });
-  // Each second or third round runs at least one block, or a turn of a loop in one; a storm is
-  // longer, and ends by itself.
+  // Each second or third round runs at least one block, or one turn of a loop in a block; a storm
+  // takes more rounds but ends by itself.
   std::uint64_t roundsLeft = (kind == Kind::Checkpoint ? 16384 : 1024) + 4 * blocks;
   auto finished = [&] {
     for (const Progress &progress : kernels)

@@ -1,4 +1,4 @@
-// Where kernels run: under the emulator's microscope, or on a device of the runtime.
+// A place to run kernels: the emulator's microscope, or a device of the runtime.
 #ifndef TALLY_VERIFY_TARGET_H
 #define TALLY_VERIFY_TARGET_H
 
@@ -35,8 +35,7 @@ public:
   /// come from another host thread at any time.
   virtual bool isMicroscope() const = 0;
 
-  /// Loads the module anew and forgets all allocations, so that each run starts from the same
-  /// state.
+  /// Loads the module anew and drops all allocations, so that each run starts from the same state.
   virtual Result<void> reset() = 0;
   /// `bytes` >= 1; at least 8-byte aligned, contents unspecified. Valid until reset().
   virtual Result<DeviceAddress> allocate(std::size_t bytes) = 0;
@@ -48,25 +47,25 @@ public:
 
   /// Allocates the control word and watches it.
   virtual Result<DeviceAddress> allocateControl(std::uint64_t word) = 0;
-  /// Stores the control word; may be called by a poll hook and, on a device, by any thread.
+  /// Stores the control word. A poll hook may call it and, on a device, any thread.
   virtual Result<void> writeControl(std::uint64_t word) = 0;
   virtual void setPollHook(PollHook hook) = 0;
   virtual void setSchedule(const emulator::Schedule &schedule) = 0;
 
-  /// Warp-instructions after which a launch is taken for endless and given up; nothing on a device,
-  /// whose kernels nobody counts.
+  /// Sets the number of warp-instructions after which a launch counts as endless and is stopped. No
+  /// effect on a device, which does not count instructions.
   virtual void setStepLimit(std::uint64_t) {}
-  /// Thread-instructions of all launches so far; 0 on a device.
+  /// Returns the thread-instructions of all launches so far; 0 on a device.
   virtual std::uint64_t executed() const { return 0; }
 };
 
-/// The emulator, one host thread, every poll seen. The module is the bundle's PTX image. A launch
-/// of more than `stepLimit` warp-instructions is taken for endless.
+/// Opens the emulator with one host thread; a hook sees every poll. The module is the bundle's PTX
+/// image. A launch of more than `stepLimit` warp-instructions counts as endless.
 Result<std::unique_ptr<Target>>
 openMicroscope(const bundle::Bundle &bundle,
                std::uint64_t stepLimit = emulator::Machine::defaultStepLimit);
 
-/// A device of the runtime, which outlives the target.
+/// Returns a device of the runtime as a target. The device must outlive the target.
 std::unique_ptr<Target> targetOf(runtime::Device &device, const bundle::Bundle &bundle);
 
 } // namespace tally::verify

@@ -66,7 +66,7 @@ void Verifier::runUserKernels() {
     return;
   }
   expected = std::move(*first);
-  // The verdict's word that order does not matter is itself put to the test.
+  // Tests the verdict's claim that the order of blocks does not matter.
   for (std::uint64_t seed = 1; seed <= options.userSchedules && isExact(); ++seed) {
     schedule.seed = options.scheduleSeed + seed;
     auto again = runUser(target, workload, variables, schedule);
@@ -81,17 +81,17 @@ void Verifier::runUserKernels() {
   }
 }
 
-/// A launch of a variant does at most what the user's kernels did, and polls. So one that waits for
-/// a block that has left is told from one that is long: a thread-instruction of the user's stands
-/// for 64 warp-instructions, since under a random schedule blocks that wait for others may turn a
-/// while.
+/// Limits the instructions of variants, to tell a launch that waits for a block that has left from
+/// a long launch. A launch of a variant does at most the work of the user's kernels, and polls. The
+/// limit allows 64 warp-instructions for each thread-instruction of the user's kernels: under a
+/// random schedule waiting blocks may spin for a while.
 void Verifier::limitVariants() {
   constexpr std::uint64_t least = std::uint64_t{1} << 24, most = std::uint64_t{1} << 48;
   if (!options.stepLimit)
     target.setStepLimit(least + 64 * std::min(target.executed(), most));
 }
 
-/// False where the run went wrong.
+/// Runs one plan; false where the run went wrong.
 bool Verifier::runPlan(KindReport &kindReport, const YieldPlan &plan) {
   auto got = runVariant(target, workload, variables, kindReport.kind, plan);
   ++kindReport.runs;
@@ -113,7 +113,7 @@ bool Verifier::runPlan(KindReport &kindReport, const YieldPlan &plan) {
   return true;
 }
 
-/// The report of a kind that some kernel of the workload does not have.
+/// Returns the report of a kind that some kernel of the workload lacks.
 std::optional<KindReport> Verifier::refusal(Kind kind) const {
   for (const KernelLaunch &launch : workload.launches) {
     const Verdict *verdict = launch.kernel->verdict(kind);
@@ -166,8 +166,8 @@ VerifyReport Verifier::run() {
   shape.isMicroscope = target.isMicroscope();
   shape.randomPlans = options.randomPlans;
   shape.scheduleSeed = options.scheduleSeed;
-  // Without a variant there is nothing to compare with, and the kernel may be one that this target
-  // cannot run at all, such as one that waits for its whole grid.
+  // Without a variant there is no result to compare, and this target may be unable to run the
+  // kernel, for example one that waits for its whole grid.
   bool hasVariant = std::ranges::any_of(options.kinds, [&](Kind kind) { return !refusal(kind); });
   if (hasVariant)
     runUserKernels();

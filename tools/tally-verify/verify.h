@@ -18,51 +18,54 @@ struct VerifyOptions {
   YieldMode yield;
   std::uint64_t stormLaunches = defaultStormLaunches;
   std::optional<Comparison> compare; ///< none: exact, or defaultComparison() where order matters
-  /// The caller knows that the order of blocks does not show, whatever the verdict says: the user's
-  /// kernel is held to it, and all is compared exactly.
+  /// The caller knows that the results do not depend on the order of blocks, whatever the verdict
+  /// says: the user's kernel is tested for it, and all results are compared exactly.
   bool orderFree = false;
-  /// Warp-instructions of one launch, see Target::setStepLimit; none: defaultUserSteps for the
-  /// user's kernels, and for variants what these took, times some hundreds.
+  /// Warp-instructions of one launch, see Target::setStepLimit. By default defaultUserSteps for the
+  /// user's kernels, and for variants 2^24 plus 64 for each thread-instruction of the user's
+  /// kernels.
   std::optional<std::uint64_t> stepLimit;
-  std::uint32_t userSchedules = 5; ///< more runs of a user's kernel whose order does not show
+  std::uint32_t userSchedules = 5;        ///< further runs of an order-independent user's kernel
   std::uint32_t randomPlans = randomRuns; ///< PlanShape::randomPlans
   std::uint64_t scheduleSeed = 0;         ///< PlanShape::scheduleSeed
 };
 
-/// Some ten seconds of the emulator's.
+/// Takes the emulator some ten seconds.
 inline constexpr std::uint64_t defaultUserSteps = std::uint64_t{1} << 30;
 
-/// Of a kernel whose result depends on the order of blocks, where nobody said how to compare:
-/// integers as a multiset (slots come in any order), floats within 256 ulp (sums in any order).
+/// Returns the comparison for a kernel whose result depends on the order of blocks, if the user
+/// chose none: integers as a multiset (slots come in any order), floats within 256 ulp (sums in any
+/// order).
 Comparison defaultComparison(ElementType type);
 
 enum class Outcome : std::uint8_t { Ok, Refused, Failed, Wrong };
 
-/// What became of one kind.
+/// The outcome for one kind.
 struct KindReport {
   Kind kind = Kind::Slice;
   Outcome outcome = Outcome::Ok;
-  std::string message; ///< why refused; what differs, and the plan that showed it
+  std::string message; ///< the reason of a refusal; the difference, and the plan that showed it
   std::uint64_t runs = 0, physicalLaunches = 0, yields = 0;
   std::uint64_t saved = 0; ///< blocks, by checkpoint
   std::uint64_t polls = 0; ///< of the quiet run
 };
 
 struct VerifyReport {
-  bool bitwiseStable = false; ///< every kernel of the workload is
+  bool bitwiseStable = false; ///< whether every kernel of the workload is
   std::uint64_t userRuns = 0; ///< 0 where no kind asked for has a variant
-  /// A user's kernel that faulted, or that is called stable and gave other bits under another
-  /// schedule. Nothing is known of its variants then, and `kinds` is empty.
+  /// Trouble with a user's kernel: it faulted, or it counts as stable and gave other bits under
+  /// another schedule. Nothing is known of its variants then, and `kinds` is empty.
   std::optional<std::string> userTrouble;
   std::vector<KindReport> kinds;
   bool good() const;
 };
 
-/// Runs it all. Never fails as such: trouble is part of the report. A difference ends its kind.
+/// Verifies the workload. Never fails as such: trouble is part of the report. The first difference
+/// ends the runs of its kind.
 VerifyReport verify(Target &target, const Workload &workload,
                     std::span<const ModuleVariable> variables, const VerifyOptions &options);
 
-/// The report as lines, one for the user's kernel and one per kind; each ends with a newline.
+/// Returns the report as lines: one for the user's kernel and one per kind, each with a newline.
 std::string toText(const VerifyReport &report, const Workload &workload,
                    const VerifyOptions &options);
 

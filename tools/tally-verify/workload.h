@@ -1,4 +1,4 @@
-// What is verified: buffers, and kernels that are launched on them in order, as on one stream.
+// The verified work: buffers, and kernels that are launched on them in order, as on one stream.
 #ifndef TALLY_VERIFY_WORKLOAD_H
 #define TALLY_VERIFY_WORKLOAD_H
 
@@ -39,14 +39,14 @@ struct Workload {
   std::vector<KernelLaunch> launches;
 };
 
-/// One launch of `kernel` with a buffer of its own for each `ptr`. Fails where the arguments do not
-/// fit the kernel's parameters in number or size, where the grid is empty, or a file cannot be
-/// read.
+/// Returns one launch of `kernel` with a buffer of its own for each `ptr`. Fails where the
+/// arguments do not fit the kernel's parameters in number or size, the grid is empty, or a file
+/// cannot be read.
 Result<Workload> workloadOf(const bundle::Kernel &kernel, const LaunchShape &shape,
                             std::span<const ArgumentSpec> arguments);
 
-/// The user's part of the parameter space, `kernel.parameterBytes` long; `addresses` are those of
-/// the workload's buffers.
+/// Returns the user's part of the parameter space, `kernel.parameterBytes` long; `addresses` are
+/// those of the workload's buffers.
 std::vector<std::byte> userParameters(const KernelLaunch &launch,
                                       std::span<const std::uint64_t> addresses);
 

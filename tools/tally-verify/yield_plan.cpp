@@ -48,7 +48,7 @@ std::string requestText(const YieldPlan &plan, Kind kind) {
   return {};
 }
 
-/// A plan in which everything that may vary does, by the seed.
+/// Returns a plan in which the seed decides all random choices.
 YieldPlan randomPlan(RequestKind request, std::uint64_t seed, const PlanShape &shape) {
   Random random(seed);
   YieldPlan plan;
@@ -79,7 +79,7 @@ std::vector<YieldPlan> slicePlans(const YieldMode &mode, const PlanShape &shape)
   return plans;
 }
 
-/// The polls at which pauses begin: all, or so many of them.
+/// The largest number of polls at which pauses begin.
 constexpr std::uint64_t mostPauses = 64;
 
 void appendPauses(std::vector<YieldPlan> &plans, const PlanShape &shape) {
@@ -98,7 +98,8 @@ void appendPauses(std::vector<YieldPlan> &plans, const PlanShape &shape) {
   }
 }
 
-/// Below the grid's polls, but no more than `most` of them: pause polls in loops too.
+/// Returns the distance of polls for a kind, so that pause, which polls in loops too, gets plans
+/// for fewer than twice mostPauses polls.
 std::uint64_t strideOf(Kind kind, const PlanShape &shape) {
   return kind == Kind::Pause ? std::max<std::uint64_t>(shape.polls / mostPauses, 1) : 1;
 }

@@ -1,40 +1,36 @@
 // When a run is asked to yield, under which schedule, and how its launches are shaped: everything
-// that one run of a variant depends on, so that a failing one can be named and repeated.
+// that one run of a variant depends on, so that a failing run can be named and repeated.
 //
 // The requests that `--yield=every` makes:
 //  - At(k), for each k below the number of polls of a quiet run: raised at the k-th poll of the
-//  whole
-//    grid, withdrawn only when the launch has left.
+//    whole grid, withdrawn only when the launch has left.
 //  - Always: every launch is asked at every poll. A launch that is denied its first poll runs
-//    nothing, and all that follow would run nothing either; so launches alternate between one that
-//    is denied every poll (and must lose nothing) and one that is let pass its first poll and
-//    denied all others. So each second launch runs one block and the run ends.
+//    nothing, and all later launches would run nothing either. So launches alternate: one is denied
+//    every poll (and must lose nothing), the next passes its first poll and is denied all others.
+//    So each second launch runs one block and the run ends.
 //  - RaisedAndWithdrawn(k), for each k: raised at poll k, withdrawn at poll k + 1, while the launch
 //    is still running. A random schedule, another for each k. For persistent once more with a
-//    single worker: of several, those that do not see so short a request finish the grid.
+//    single worker: of several workers, the workers that miss so short a request finish the grid.
 //  - Random(seed), 20 times: at each poll the request is raised or withdrawn with a probability
-//    drawn from the seed, under a random schedule of warps and blocks. Every third launch is let
-//    pass its first poll, so that the run ends.
+//    drawn from the seed, under a random schedule of warps and blocks. Every third launch passes
+//    its first poll, so that the run ends.
 //  - Widths(seed), 20 times, for persistent: as Random, and the workers wanted change at random
-//  too,
-//    from none to more than there are, or without limit. Every third launch is let pass its first
-//    poll without a limit, so that the run ends.
+//    too: from none to more than there are, or no limit. Every third launch passes its first poll
+//    without a limit, so that the run ends.
 //  - LateWrite(k), for k = 0, the middle, and never: the control word is behind the launch's epoch
-//    until poll k. Nobody may yield: the request that wrote it is over.
-//  - Pause(k), for pause and each k (of more than 64, 64 of them): the mode is PAUSE from poll k
-//  until
-//    some tens of polls later, under the epoch that it had. Nobody may leave a block over. Again
-//    and again with random schedules, and with one worker.
+//    until poll k. No block may yield: the request that wrote the word is over.
+//  - Pause(k), for pause and each k (at most 64 of them): the mode is PAUSE from poll k until some
+//    tens of polls later, under the word's old epoch. No worker may leave a block over. Again and
+//    again with random schedules, and with one worker.
 //  - PauseAndRaise(k), likewise: a request under which the mode is PAUSE; after some tens of polls
-//  it
-//    becomes LEAVE or RUN, so that all that nap finish their blocks and leave.
+//    it becomes LEAVE or RUN, so that all napping workers finish their blocks and leave.
 //  - Modes(seed), 20 times, for pause: as Random, and the mode changes at random too.
 // `slice` has no polls and yields between slices: a run for each size of slice, and 20 of random
 // sizes and schedules.
 //
-// A device that cannot be watched poll by poll gets Storm(seed): another host thread raises and
-// withdraws at random times; and Early: raised after the launch got its epoch and before it starts,
-// so that it must leave at once.
+// On a device polls cannot be observed, so a device gets Storm(seed): another host thread raises
+// and withdraws at random times; and Early: raised after the launch got its epoch and before it
+// starts, so that it must leave at once.
 #ifndef TALLY_VERIFY_YIELD_PLAN_H
 #define TALLY_VERIFY_YIELD_PLAN_H
 
@@ -68,50 +64,51 @@ struct YieldPlan {
   RequestKind request = RequestKind::Quiet;
   std::uint64_t poll = 0;          ///< of At, RaisedAndWithdrawn, Pause, PauseAndRaise, LateWrite
   std::uint64_t seed = 0;          ///< of Random, Widths, Modes, Storm
-  std::uint64_t stormLaunches = 0; ///< of Storm: the last ones are not disturbed any more
+  std::uint64_t stormLaunches = 0; ///< for Storm: launches after which no request disturbs the run
   emulator::Schedule schedule;
   std::uint32_t sliceBlocks = 1; ///< about how many blocks a slice holds
   std::uint32_t workers = 1;     ///< blocks that a launch of a kind with workers has
-  bool pauses = false;           ///< of Storm: what is raised also says PAUSE
+  bool pauses = false;           ///< for Storm: raised words also say PAUSE
   bool stays = true;             ///< of pause: workers stay until the last one has no block
 };
 
 inline constexpr std::uint64_t neverPolled = ~std::uint64_t{0};
 inline constexpr std::uint32_t randomRuns = 20;
-/// Polls for which Pause and PauseAndRaise say PAUSE: a few rounds of naps for each warp in flight.
+/// Number of polls for which Pause and PauseAndRaise say PAUSE: a few naps of each warp in flight.
 constexpr std::uint64_t pausedPolls(std::uint64_t poll) { return 16 + poll % 32; }
-/// Enough has been seen then, and a run under requests without end would not end either.
+/// Enough launches for a test; under requests without end the run would not end either.
 inline constexpr std::uint64_t defaultStormLaunches = 256;
 
 /// "a request at poll 3, schedule seed 0, 2 resident blocks, 2 workers".
 std::string toText(const YieldPlan &plan, Kind kind);
 
-/// What `--yield` asks for.
+/// The value of `--yield`.
 struct YieldMode {
   enum class Choice : std::uint8_t { Every, AtPoll, Random } choice = Choice::Every;
   std::uint64_t value = 0; ///< the poll or the seed
 };
 
-/// `every`, `N`, `random:SEED`.
+/// Parses `every`, `N` or `random:SEED`.
 Result<YieldMode> parseYieldMode(std::string_view text);
 
 /// The grid that plans are made for.
 struct PlanShape {
   std::uint64_t blocks = 1; ///< of all launches together
-  std::uint32_t wave = 1;   ///< blocks in flight at a time: fewer than the grid where it has two
+  std::uint32_t wave = 1;   ///< blocks in flight at a time: not all of a grid of two or more
   std::uint64_t polls = 0;  ///< counted in a quiet run of this kind
   bool isMicroscope = true;
   std::uint32_t randomPlans = randomRuns; ///< random requests of `--yield=every`
   std::uint64_t stormLaunches = 0;        ///< launches after which a storm ends
-  std::uint64_t scheduleSeed = 0;         ///< not 0: every plan gets a random schedule of its own
+  std::uint64_t scheduleSeed = 0;         ///< not 0: every plan gets its own random schedule
 };
 
-/// Blocks in flight for a grid of `blocks`: at most 4, and more than one wave wherever possible.
+/// Returns the blocks in flight for a grid of `blocks`: at most 4, and more than one wave wherever
+/// possible.
 std::uint32_t waveOf(std::uint64_t blocks);
 
-/// The quiet run that polls are counted in.
+/// Returns the plan of the quiet run, in which polls are counted.
 YieldPlan quietPlan(const PlanShape &shape);
-/// All other runs of `kind` that `mode` asks for.
+/// Returns the plans of all other runs of `kind` that `mode` asks for.
 std::vector<YieldPlan> plansFor(Kind kind, const YieldMode &mode, const PlanShape &shape);
 
 } // namespace tally::verify

@@ -15,7 +15,7 @@ namespace tally::launcher {
 
 namespace {
 
-/// A sort of work without variants, by what its kernels' names hold.
+/// A group of work without variants, recognised by parts of its kernels' names.
 struct Sort {
   std::vector<std::string_view> parts;
   std::string_view advice;
@@ -49,7 +49,7 @@ std::string padded(std::string text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + std::move(text);
 }
 
-/// The value below which this part of the sorted values lies.
+/// Returns the value below which this part of the sorted values lies.
 double quantile(const std::vector<double> &sorted, double part) {
   auto last = static_cast<double>(sorted.size() - 1);
   return sorted[static_cast<std::size_t>(std::lround(last * part))];
@@ -61,7 +61,7 @@ std::vector<Holder> holdersOf(const ProcessTrace &trace) {
   std::vector<TracedWork> work = trace.work;
   std::sort(work.begin(), work.end(),
             [](const auto &left, const auto &right) { return left.start < right.start; });
-  // The latest end of each one and all before it, by which the first that may overlap is found.
+  // The latest end of each piece of work and all before it; finds the first one that may overlap.
   std::vector<double> ends;
   for (const TracedWork &each : work)
     ends.push_back(std::max(each.end(), ends.empty() ? each.end() : ends.back()));

@@ -21,7 +21,7 @@ namespace {
   _exit(work());
 }
 
-/// Adds what comes to `text`, up to its end; false where nothing came for `limit`.
+/// Appends the input to `text` up to its end; false where no input came for `limit`.
 bool readAll(int input, std::string &text, std::chrono::milliseconds limit) {
   for (;;) {
     pollfd ready{input, POLLIN, 0};
@@ -44,8 +44,8 @@ ChildAnswer askChild(const std::function<int()> &work, std::chrono::milliseconds
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return {"", std::string("no pipe: ") + std::strerror(errno)};
-  std::signal(SIGCHLD, SIG_DFL); // ignored, the status would be lost
-  std::fflush(stdout);           // the child would write what waits there once more
+  std::signal(SIGCHLD, SIG_DFL); // if SIGCHLD were ignored, the status would be lost
+  std::fflush(stdout);           // the child would write the buffered output once more
   pid_t child = fork();
   if (child == 0)
     beChild(work, ends[1]);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t";
 
-/// The first word, which is taken off `text`.
+/// Returns the first word and removes it from `text`.
 std::string_view takeWord(std::string_view &text) {
   std::size_t begin = std::min(text.find_first_not_of(blanks), text.size());
   std::size_t end = std::min(text.find_first_of(blanks, begin), text.size());
@@ -24,7 +24,7 @@ std::string_view takeWord(std::string_view &text) {
   return word;
 }
 
-/// The word that `env` starts, of its arguments: without variables and options.
+/// Returns the word that `env` starts, after its variables and options.
 std::string_view startedByEnv(std::string_view arguments) {
   for (;;) {
     std::string_view word = takeWord(arguments);
@@ -39,11 +39,11 @@ std::string_view startedByEnv(std::string_view arguments) {
   }
 }
 
-/// The word that is to be started in place of a file with these contents; empty of a program.
+/// Returns the interpreter to start in place of a file with these contents; empty for a program.
 std::string interpreterOf(std::string_view contents) {
   if (contents.starts_with(ELFMAG))
     return {};
-  // execvp(3) gives what the kernel does not know to the shell.
+  // execvp(3) passes a file that the kernel does not know to the shell.
   if (!contents.starts_with("#!"))
     return "/bin/sh";
   std::string_view line = contents.substr(2, 254); // the kernel's BINPRM_BUF_SIZE
@@ -90,7 +90,7 @@ std::optional<std::string> findCommand(std::string_view word, std::string_view p
 
 std::optional<std::string> findProgram(std::string_view word, std::string_view path) {
   std::optional<std::string> file = findCommand(word, path);
-  // An interpreter may be a script too; the kernel follows four.
+  // An interpreter may be a script too; the kernel follows four levels.
   for (int depth = 0; file && depth < 5; ++depth) {
     MappedFile contents(*file);
     std::string interpreter = interpreterOf(contents.bytes());
@@ -106,7 +106,7 @@ Identity ownIdentity() { return {getuid(), getgid(), prctl(PR_GET_NO_NEW_PRIVS, 
 bool runsSecurely(const struct stat &facts, bool hasCapabilities, const Identity &identity) {
   if (identity.gainsNothing)
     return false;
-  // Without the right to execute for the group, S_ISGID meant mandatory locks.
+  // On a file that the group may not execute, S_ISGID meant mandatory locks.
   constexpr mode_t groupBits = S_ISGID | S_IXGRP;
   if ((facts.st_mode & S_ISUID) != 0 && facts.st_uid != identity.user)
     return true;
@@ -125,7 +125,7 @@ std::optional<Obstacle> preloadObstacle(const std::string &path) {
   if (!program->isNative)
     return Obstacle{"is a program of another machine", true};
   if (fileName(program->interpreter).starts_with("ld-musl"))
-    // Its loader ends a program with a library whose symbols musl does not have.
+    // musl's loader ends a program whose preloaded library needs symbols that musl lacks.
     return Obstacle{"is a program of musl, which cannot load a library of glibc", true};
   // The loader itself has no loader either, and preloads into the program that it is given.
   if (program->interpreter.empty() && !readDynamic(file.bytes()).soname.starts_with("ld-"))

@@ -70,7 +70,7 @@ make it yield sooner.
   --help
 )";
 
-/// The words of a command line, from the first to the last.
+/// Reads the words of a command line from the first to the last.
 class Words {
 public:
   explicit Words(std::span<const std::string_view> words) : left(words) {}
@@ -81,7 +81,7 @@ public:
     left = left.subspan(1);
     return word;
   }
-  /// Those that are left, as a command; without the dashes in front of it.
+  /// Returns the remaining words as a command, without the dashes in front of it.
   std::vector<std::string> takeCommand() {
     if (!empty() && front() == "--")
       take();
@@ -99,8 +99,8 @@ Error unknownOption(std::string_view option, const char *command) {
                " --help' lists what there is"};
 }
 
-/// The value of `option` where `word`, which was taken from `words`, is it: --name=VALUE, or --name
-/// with the value in the next word. Nothing where the word is another one.
+/// Returns the value of `option` if `word`, taken from `words`, is the option: --name=VALUE, or
+/// --name with the value in the next word. Nullopt for another word.
 Result<std::optional<std::string>> valueOf(std::string_view option, std::string_view word,
                                            Words &words, const char *takes) {
   std::optional<std::string> value;
@@ -113,13 +113,13 @@ Result<std::optional<std::string>> valueOf(std::string_view option, std::string_
   return value;
 }
 
-/// An option with a value, and where the value goes.
+/// An option with a value, and the place of the value.
 struct Valued {
   const char *name, *takes;
   std::optional<std::string> &place;
 };
 
-/// Whether the word was one of them.
+/// Takes the value if `word` is one of `options`. Returns whether it is.
 Result<bool> takeValue(std::span<const Valued> options, std::string_view word, Words &words) {
   for (const Valued &option : options) {
     Result<std::optional<std::string>> value = valueOf(option.name, word, words, option.takes);

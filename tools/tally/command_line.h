@@ -15,34 +15,34 @@
 
 namespace tally::launcher {
 
-/// `tally --help`, `tally run --help`, `tally --version`: text to be written.
+/// Text to write: for `tally --help`, `tally run --help`, `tally --version`.
 struct Text {
   std::string text;
 };
 
 struct RunOptions {
   bool bestEffort = false;
-  /// What stands behind --best-effort=; empty without.
+  /// The value of --best-effort=; empty without it.
   std::string bestEffortClass;
   bool statistics = false;
-  std::optional<std::string> arena, policy, trace; ///< what was said, not empty
+  std::optional<std::string> arena, policy, trace; ///< values of the options, not empty
   std::vector<std::string> command;                ///< with its arguments; not empty
 };
 
 struct DoctorOptions {
   bool json = false;
-  std::vector<std::string> command; ///< empty: of no command in particular
+  std::vector<std::string> command; ///< empty: no particular command
 };
 
 struct AdviseOptions {
-  double over = 100;               ///< microseconds: what held requests up for less is not named
+  double over = 100; ///< microseconds: work that held requests up for less is not named
   std::vector<std::string> traces; ///< files; not empty
 };
 
-/// What is to be done. `tally status` takes the options of `tally-top --once`.
+/// The action to take. `tally status` takes the options of `tally-top --once`.
 using Request = std::variant<Text, RunOptions, top::Options, DoctorOptions, AdviseOptions>;
 
-/// `arguments` without the program's name. The error names the option and says what it takes.
+/// Parses `arguments`, without the program's name. The error names the option and its valid values.
 Result<Request> parseCommandLine(std::span<const std::string_view> arguments);
 
 } // namespace tally::launcher

@@ -1,4 +1,4 @@
-// `tally doctor`: what Tally needs on this machine, and what there is.
+// `tally doctor`: reports the requirements of Tally and whether this machine meets them.
 #ifndef TALLY_LAUNCHER_DOCTOR_H
 #define TALLY_LAUNCHER_DOCTOR_H
 
@@ -7,7 +7,7 @@
 
 namespace tally::launcher {
 
-/// Writes the report to standard output. The exit status: 1 where something is bad.
+/// Writes the report to standard output. Returns the exit status: 1 where a finding is bad.
 int doctor(const DoctorOptions &options);
 
 /// The parts of the report.

@@ -47,7 +47,8 @@ void examineDevices(Report &report, const DriverFacts &facts) {
     examineDevice(report, facts.devices[i], i);
 }
 
-/// Two drivers differ in version where a container brings its own beside the machine's.
+/// Reports several drivers; they differ in version where a container brings its own beside the
+/// machine's.
 void examineCopies(Report &report) {
   std::vector<std::string> found = LibrarySearch::ofProcess().findAll("libcuda.so.1");
   if (found.size() < 2)

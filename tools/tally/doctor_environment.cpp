@@ -59,7 +59,7 @@ void examineConnections(Report &report, const Variables &variables) {
   std::string value = valueOf(variables, name);
   if (value.empty())
     return report.ok(name, "not set");
-  // Without MPS; under it few are right (driver_environment.h).
+  // Few connections are wrong without MPS only; with MPS they are right (driver_environment.h).
   bool isFew = std::strtol(value.c_str(), nullptr, 10) < 16 && !runtime::isMpsRunning();
   if (isFew)
     report.note(name, value + ": requests to yield may be stuck behind other streams",

@@ -26,7 +26,7 @@ std::string variable(const char *name) {
 
 bool isWritable(const std::string &folder) { return access(folder.c_str(), W_OK | X_OK) == 0; }
 
-/// Whether the process may make and remove files in `folder`, or make it.
+/// Whether the process may create and remove files in `folder`, or may create the folder.
 bool canHaveFiles(fs::path folder) {
   std::error_code none;
   while (!fs::exists(folder, none) && folder.has_relative_path())
@@ -84,7 +84,7 @@ void examineLibrary(Report &report) {
     report.ok("preloaded library", *library);
 }
 
-/// The ptxas that kernels made at run time go to, and whose word that is.
+/// Returns the ptxas for kernels made at run time.
 std::string findPtxas() {
   std::string given = variable("TRITON_PTXAS_PATH");
   if (!given.empty())
@@ -92,7 +92,7 @@ std::string findPtxas() {
   return findCommand("ptxas", variable("PATH")).value_or("/usr/local/cuda/bin/ptxas");
 }
 
-/// "13.0" of what `ptxas --version` says; empty where it does not.
+/// Returns "13.0" from the output of `ptxas --version`; empty where it names no release.
 std::string releaseIn(const std::string &text) {
   const std::string word = "release ";
   std::size_t at = text.find(word);
@@ -130,7 +130,7 @@ void examinePtxas(Report &report) {
 
 void examineRewriter(Report &report) {
   std::string folder = launcherFolder();
-  // Beside an installed launcher, and in the build tree.
+  // Places beside an installed launcher, and in the build tree.
   for (const char *place : {"/tally-ptxopt", "/../tally-ptxopt/tally-ptxopt"})
     if (std::optional<std::string> found = findCommand(folder + place, ""))
       return report.ok("tally-ptxopt", fs::path(*found).lexically_normal().string());

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Types and numbers of the driver's interface, so that it is asked in builds without CUDA too.
+// Types and numbers of the driver's interface, so that builds without CUDA can query it too.
 using Status = int;
 constexpr int computeCapabilityMajor = 75, computeCapabilityMinor = 76;
 
@@ -61,7 +61,7 @@ void sayInit(void *driver) {
 }
 
 int sayAll(bool withDevices) {
-  // Whatever is preloaded here, the driver is to be asked without Tally.
+  // Queries the driver without Tally, even if Tally is preloaded here.
   setenv("TALLY_DISABLE", "1", 1);
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!driver) {
@@ -82,7 +82,7 @@ int sayAll(bool withDevices) {
   return 0;
 }
 
-/// The part of `text` up to the next blank, which is taken off with the blank.
+/// Returns the part of `text` up to the next blank and removes both from `text`.
 std::string takePart(std::string_view &text) {
   std::size_t end = std::min(text.find(' '), text.size());
   std::string part(text.substr(0, end));

@@ -27,10 +27,10 @@ std::string_view sectionOf(std::string_view file, std::string_view name) {
   return found && *found ? **found : std::string_view();
 }
 
-/// Whether some dynamic symbol has the name and is, or is not, defined in the file.
+/// Whether a dynamic symbol has the name and, by `isDefined`, is defined in the file or undefined.
 bool hasSymbol(std::string_view file, std::string_view name, bool isDefined) {
   std::string_view names = sectionOf(file, ".dynstr");
-  // Most files have no such name at all, and their thousands of symbols need not be looked at.
+  // Most files lack the name altogether, so their thousands of symbols need no search.
   if (names.find(name) == std::string_view::npos)
     return false;
   std::string_view symbols = sectionOf(file, ".dynsym");

@@ -1,5 +1,5 @@
-// What a program's or a library's file says to the loader, and which names it has. What sections
-// say is read by tally/bundle/elf.h. The bytes are untrusted: all reads are bounds-checked.
+// Reads what the file of a program or library tells the loader, and the names in it.
+// tally/bundle/elf.h reads the sections. The bytes are untrusted: all reads are bounds-checked.
 #ifndef TALLY_LAUNCHER_ELF_FILE_H
 #define TALLY_LAUNCHER_ELF_FILE_H
 
@@ -11,7 +11,7 @@
 
 namespace tally::launcher {
 
-/// A file's bytes, while this lives. Empty where it cannot be read.
+/// A file's bytes, mapped for the lifetime of the object. Empty where the file cannot be read.
 class MappedFile {
 public:
   explicit MappedFile(const std::string &path);
@@ -24,25 +24,26 @@ private:
   std::string_view text;
 };
 
-/// What the kernel looks at when it starts a program.
+/// The properties that the kernel checks when it starts a program.
 struct ProgramFile {
-  bool is64 = false;      ///< and little-endian; nothing else is known of others
-  bool isNative = false;  ///< of this machine
+  bool is64 = false;      ///< and little-endian; the other fields are unset for other files
+  bool isNative = false;  ///< for this machine
   std::uint16_t type = 0; ///< ET_EXEC, ET_DYN
-  /// The loader (PT_INTERP); empty of a program that is linked statically, and of libraries.
+  /// The loader (PT_INTERP); empty for a statically linked program and for libraries.
   std::string interpreter;
 };
-/// Nothing where the bytes are no ELF file.
+/// Nullopt where the bytes are no ELF file.
 std::optional<ProgramFile> readProgram(std::string_view file);
 
-/// What the loader looks at. Empty where the file has no such section.
+/// The entries that the loader reads. Empty where the file has no such section.
 struct DynamicSection {
   std::string soname, rpath, runpath;
   std::vector<std::string> needed;
 };
 DynamicSection readDynamic(std::string_view file);
 
-/// Whether the dynamic symbols have one that other files must define, or one that is defined here.
+/// Whether the dynamic symbols include the name as undefined (importsSymbol) or as defined here
+/// (exportsSymbol).
 bool importsSymbol(std::string_view file, std::string_view name);
 bool exportsSymbol(std::string_view file, std::string_view name);
 

@@ -24,7 +24,7 @@ Variables settingsFor(const RunOptions &options, const Variables &variables) {
   auto found = variables.find("TALLY_CLASS");
   if (options.bestEffort)
     settings["TALLY_CLASS"] = "best-effort";
-  else if (found == variables.end() || found->second.empty()) // an empty variable is an unset one
+  else if (found == variables.end() || found->second.empty()) // an empty variable counts as unset
     settings["TALLY_CLASS"] = "high";
   if (!options.bestEffortClass.empty())
     settings["TALLY_BEST_EFFORT_CLASS"] = options.bestEffortClass;
@@ -55,7 +55,7 @@ Variables tritonBy(std::string_view folder, const Variables &variables) {
 
 std::string preloadWith(std::string_view library, std::string_view before) {
   std::string result(library);
-  // The loader takes both for separators (ld.so(8)).
+  // The loader accepts both as separators (ld.so(8)).
   for (const std::string &entry : split(before, ": ")) {
     if (entry == library)
       return std::string(before);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The folders of a DT_RPATH or DT_RUNPATH of the file at `path`.
+/// Returns the folders of a DT_RPATH or DT_RUNPATH of the file at `path`.
 std::vector<std::string> foldersOf(std::string_view text, const std::string &path) {
   std::vector<std::string> folders = split(text, ":");
   std::string origin = fs::path(path).parent_path().string();
@@ -27,7 +27,7 @@ std::vector<std::string> foldersOf(std::string_view text, const std::string &pat
   return folders;
 }
 
-/// Those that glibc has compiled in, here and in other distributions.
+/// The folders compiled into glibc, here and in other distributions.
 constexpr std::array defaultFolders = {"/lib64",
                                        "/usr/lib64",
 #if defined(__x86_64__)
@@ -40,7 +40,7 @@ constexpr std::array defaultFolders = {"/lib64",
                                        "/lib",
                                        "/usr/lib"};
 
-/// Of glibc's dl-cache.h. Places are counted from the header on.
+/// From glibc's dl-cache.h. Offsets count from the header on.
 struct CacheEntry {
   std::int32_t flags;
   std::uint32_t name, path, osVersion;
@@ -50,7 +50,7 @@ struct CacheEntry {
 } // namespace
 
 LoaderCache readLoaderCache(std::string_view bytes) {
-  // The header's number behind the magic counts the entries. An old cache may stand in front.
+  // A number in the header, behind the magic, counts the entries. An old cache may come first.
   constexpr std::string_view magic = "glibc-ld.so.cache1.1";
   constexpr std::size_t headerBytes = 48;
   LoaderCache cache;
@@ -114,7 +114,7 @@ std::vector<std::string> LibrarySearch::findAll(std::string_view name,
 std::vector<std::string> LibrarySearch::closureOf(const std::string &path) const {
   std::vector<std::string> closure = {path};
   std::set<std::string, std::less<>> asked;
-  std::vector<std::string> inherited; // DT_RPATH counts for the libraries of libraries too
+  std::vector<std::string> inherited; // DT_RPATH also counts for the libraries of libraries
   for (std::size_t i = 0; i < closure.size(); ++i) {
     const std::string from = closure[i];
     MappedFile file(from);

@@ -1,5 +1,5 @@
-// tally: starts programs that share a GPU, shows them, and says what is missing and what would
-// help.
+// tally: starts programs that share a GPU, shows them, and reports missing requirements and
+// possible improvements.
 #include "advise.h"
 #include "command_line.h"
 #include "doctor.h"

@@ -23,7 +23,7 @@ std::vector<std::string> preloadLibraryPlaces() {
   places.push_back(folder + "/../lib" + name);
   if (const std::string installed = TALLY_LIBRARY_FOLDER; installed != "lib")
     places.push_back(folder + "/../" + installed + name);
-  // An installed launcher must not take a library from where it was once built.
+  // An installed launcher must not take a library from its build tree.
   const std::string build = TALLY_BUILD_FOLDER;
   if (folder.starts_with(build + "/"))
     places.emplace_back(TALLY_PRELOAD_BUILD_PATH);

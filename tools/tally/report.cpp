@@ -22,7 +22,7 @@ const char *wordOf(Verdict verdict) {
 
 bool isBadFinding(const Finding &finding) { return finding.verdict == Verdict::Bad; }
 
-/// `text` on one line, whatever names of files have in them.
+/// Returns `text` on one line, since file names may hold control characters.
 std::string onOneLine(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');

@@ -1,4 +1,4 @@
-// What `tally doctor` has found, as text and as JSON.
+// The findings of `tally doctor`, as text and as JSON.
 #ifndef TALLY_LAUNCHER_REPORT_H
 #define TALLY_LAUNCHER_REPORT_H
 
@@ -11,15 +11,15 @@ namespace tally::launcher {
 
 enum class Verdict : std::uint8_t {
   Ok,
-  Note, ///< works, and may surprise or cost
+  Note, ///< works, but may surprise or cost
   Bad   ///< does not work
 };
 
 struct Finding {
   Verdict verdict = Verdict::Ok;
-  std::string thing; ///< what was looked at
-  std::string what;  ///< what was seen
-  std::string mend;  ///< what to do about it; empty where it is ok
+  std::string thing; ///< the thing examined
+  std::string what;  ///< the observation
+  std::string mend;  ///< the remedy; empty where the thing is ok
 };
 
 class Report {
@@ -42,9 +42,9 @@ private:
   std::vector<Finding> all;
 };
 
-/// A line for each finding, and one below it for what mends it.
+/// Returns a line for each finding, with the remedy on a line below it.
 std::string toText(std::span<const Finding> findings);
-/// One line: {"bad":COUNT,"findings":[{"verdict":…,"thing":…,"what":…,"mend":…},…]}.
+/// Returns one line: {"bad":COUNT,"findings":[{"verdict":…,"thing":…,"what":…,"mend":…},…]}.
 std::string toJson(std::span<const Finding> findings);
 
 } // namespace tally::launcher

@@ -19,17 +19,18 @@ namespace tally::launcher {
 
 namespace {
 
-/// Why the driver cannot be loaded; empty where it can. A driver that emulates a GPU is one too.
+/// Returns the reason why the driver cannot be loaded; empty where it can. A driver that emulates a
+/// GPU counts too.
 std::string driverFault() {
-  // Lazily, and only to see whether it is there: nothing of it is called before the command has
-  // replaced this program.
+  // Loaded lazily, and only as a test: nothing of the driver is called before the command replaces
+  // this program.
   if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL))
     return {};
   const char *why = dlerror();
   return why ? why : "unknown";
 }
 
-/// The variables that the command gets in place of its own, as far as the library is concerned.
+/// Returns the variables that preload the library; they replace the command's own.
 Result<Variables> preloadFor(const RunOptions &options, const Variables &variables) {
   Variables preload;
   if (std::string fault = driverFault(); !fault.empty()) {
@@ -60,7 +61,7 @@ Result<Variables> preloadFor(const RunOptions &options, const Variables &variabl
   return preload;
 }
 
-/// Never returns where the command was started.
+/// Replaces this program by the command; returns only where that failed.
 int execute(const std::vector<std::string> &command) {
   std::vector<char *> words;
   for (const std::string &word : command)
@@ -95,7 +96,7 @@ int run(const RunOptions &options) {
   for (const auto &[name, value] : changes)
     if (setenv(name.c_str(), value.c_str(), 1) != 0)
       return fail(name + ": " + std::strerror(errno), exitLauncher);
-  // Here rather than in the command, whose threads may read its environment by then.
+  // Set here rather than in the command, whose threads may be reading its environment by then.
   if (auto with = preload->find("LD_PRELOAD"); with != preload->end()) {
     auto before = variables.find("LD_PRELOAD");
     if (before != variables.end() && before->second == with->second)

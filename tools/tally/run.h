@@ -1,4 +1,4 @@
-// `tally run`: a command in the launcher's place, with the library preloaded into it.
+// `tally run`: replaces the launcher by a command, with the library preloaded into it.
 #ifndef TALLY_LAUNCHER_RUN_H
 #define TALLY_LAUNCHER_RUN_H
 
@@ -6,13 +6,14 @@
 
 namespace tally::launcher {
 
-/// Exit statuses, as env(1) and nohup(1) have them.
+/// Exit statuses, as in env(1) and nohup(1).
 constexpr int exitLauncher = 125, exitNotExecutable = 126, exitNotFound = 127;
 
-/// "tally: error: ..." on standard error; returns the status.
+/// Prints "tally: error: ..." on standard error; returns the status.
 int fail(const std::string &message, int status);
 
-/// Returns only where the command was not started: the exit status.
+/// Runs the command in place of the launcher. Returns only where the command was not started: the
+/// exit status.
 int run(const RunOptions &options);
 
 } // namespace tally::launcher

@@ -1,4 +1,4 @@
-// Pieces of paths, and of files' bytes.
+// Helpers for parts of paths and of files' bytes.
 #ifndef TALLY_LAUNCHER_TEXT_H
 #define TALLY_LAUNCHER_TEXT_H
 
@@ -12,10 +12,10 @@
 
 namespace tally::launcher {
 
-/// What stands behind the last slash.
+/// Returns the part behind the last slash.
 inline std::string_view fileName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-/// The parts of `text` that the separators divide, without empty ones.
+/// Returns the parts of `text` between the separators, without empty ones.
 inline std::vector<std::string> split(std::string_view text, const char *separators) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at < text.size();) {
@@ -27,7 +27,7 @@ inline std::vector<std::string> split(std::string_view text, const char *separat
   return parts;
 }
 
-/// The structure at `offset`; nothing where the bytes end before its end.
+/// Returns the structure at `offset`; nullopt where the bytes end before its end.
 template <class Structure>
 std::optional<Structure> structureAt(std::string_view bytes, std::uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(Structure))
@@ -37,7 +37,7 @@ std::optional<Structure> structureAt(std::string_view bytes, std::uint64_t offse
   return result;
 }
 
-/// The text at `offset`, up to a zero; empty where that is behind the end.
+/// Returns the text at `offset`, up to a zero; empty where `offset` is behind the end.
 inline std::string_view textAt(std::string_view bytes, std::uint64_t offset) {
   std::string_view rest = bytes.substr(std::min<std::uint64_t>(offset, bytes.size()));
   return rest.substr(0, rest.find('\0'));

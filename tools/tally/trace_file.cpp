@@ -14,7 +14,7 @@ namespace tally::launcher {
 
 namespace {
 
-/// What stands behind `"key":`. Quotes in texts are escaped, so no text looks like a key.
+/// Returns the text behind `"key":`. Quotes in texts are escaped, so no text looks like a key.
 std::optional<std::string_view> valueOf(std::string_view line, std::string_view key) {
   std::string mark = "\"" + std::string(key) + "\":";
   std::size_t at = line.find(mark);
@@ -48,7 +48,7 @@ template <class Number> std::optional<Number> numberOf(std::string_view line, co
   return number;
 }
 
-/// Enters the event; false where the line is none.
+/// Enters the event of `line` into `trace`; false where the line is no event.
 bool enter(ProcessTrace &trace, std::string_view line) {
   std::optional<std::string> phase = textOf(line, "ph"), name = textOf(line, "name");
   if (!phase || !name)

@@ -1,4 +1,5 @@
-// A trace that TALLY_TRACE has written (docs/guide/watch.md), read for what held requests up.
+// Reads a trace that TALLY_TRACE has written (docs/guide/watch.md), for the work that held requests
+// up.
 #ifndef TALLY_LAUNCHER_TRACE_FILE_H
 #define TALLY_LAUNCHER_TRACE_FILE_H
 
@@ -10,30 +11,30 @@
 
 namespace tally::launcher {
 
-/// Times are in microseconds, of the clock that all processes of a machine have in common.
+/// Times are in microseconds, by the clock that all processes of a machine share.
 struct TraceSlice {
   double start = 0, duration = 0;
   double end() const { return start + duration; }
 };
 
-/// A launch, a copy or a fill of best effort, or a group of them that went past the lanes.
+/// A launch, a copy or a fill of best effort, or a group of them that bypassed the lanes.
 struct TracedWork : TraceSlice {
-  std::string name; ///< a kernel's, or what it is; "at once" of a group
-  std::string kind; ///< of a variant; else "non-preemptible", "copy", …; empty of a group
+  std::string name; ///< a kernel's name, or the sort of work; "at once" for a group
+  std::string kind; ///< of a variant; else "non-preemptible", "copy", …; empty for a group
 };
 
 struct ProcessTrace {
   std::string program;
   std::uint64_t process = 0;
-  std::uint64_t lostEvents = 0; ///< older ones that had no room
-  std::uint64_t requests = 0;   ///< to yield, whether anything ran or not
+  std::uint64_t lostEvents = 0; ///< older events that did not fit
+  std::uint64_t requests = 0;   ///< requests to yield, whether any work ran or not
   std::vector<TraceSlice> turnarounds;
   std::vector<TracedWork> work;
 };
 
-/// Reads the trace of one process, one event a line as Tally writes it. The error names the line.
+/// Parses the trace of one process, one event per line in Tally's format. The error names the line.
 Result<ProcessTrace> parseTrace(const std::string &text);
-/// The same of a file, whose name the error begins with.
+/// Parses the trace in a file; the error begins with the file's name.
 Result<ProcessTrace> readTrace(const std::string &path);
 
 } // namespace tally::launcher

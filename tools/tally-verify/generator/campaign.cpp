@@ -16,7 +16,7 @@ namespace tally::verify {
 namespace {
 
 constexpr std::size_t maxThreads = 64;
-/// Seed + 1 of each thread's kernel; 0: none.
+/// Seed + 1 of the kernel that each thread is checking; 0: none.
 std::atomic<std::uint64_t> underWay[maxThreads];
 
 Result<void> writeFile(const std::filesystem::path &path, std::string_view content) {
@@ -113,7 +113,7 @@ private:
   const CampaignOptions &options;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
-  std::mutex mutex; ///< guards what follows
+  std::mutex mutex; ///< guards the members below
   unsigned failed = 0;
   CampaignReport report;
   std::optional<Error> trouble;

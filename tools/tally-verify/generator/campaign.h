@@ -1,4 +1,4 @@
-// Many generated kernels, on several threads: --generate.
+// --generate: checks many generated kernels on several threads.
 #ifndef TALLY_VERIFY_GENERATOR_CAMPAIGN_H
 #define TALLY_VERIFY_GENERATOR_CAMPAIGN_H
 
@@ -16,19 +16,19 @@ namespace tally::verify {
 
 struct CampaignOptions {
   std::uint64_t count = 0, seed = 1; ///< kernels of the seeds seed, seed + 1, …
-  unsigned threads = 0;              ///< 0: as many as the machine has
-  std::filesystem::path keep;        ///< reduced failures go here; empty: the current folder
+  unsigned threads = 0;              ///< 0: the machine's number
+  std::filesystem::path keep;        ///< folder for reduced failures; empty: the current folder
   GenerateOptions generate;
   CheckOptions check;
-  unsigned maxFailures = 5; ///< then no more kernels are started
+  unsigned maxFailures = 5; ///< after so many failures no more kernels are started
 };
 
 struct CampaignFailure {
   std::uint64_t seed = 0;
   CheckFailure failure;
   std::string message;        ///< of the reduced kernel
-  std::string file;           ///< where it was written
-  std::size_t statements = 0; ///< it has
+  std::string file;           ///< file of the reduced kernel
+  std::size_t statements = 0; ///< statements of the reduced kernel
 };
 
 struct KindCount {
@@ -43,17 +43,19 @@ struct CampaignReport {
   std::vector<CampaignFailure> failures; ///< by seed
 };
 
-/// Generates, checks, and reduces what fails. Fails only where a file cannot be written.
+/// Generates and checks kernels, and reduces failing ones. Fails only where a file cannot be
+/// written.
 Result<CampaignReport> runCampaign(const CampaignOptions &options);
 
-/// The seeds under way, into `seeds`; how many. For a signal handler: an assertion in the rewriter
-/// ends the process, and this tells which kernel did it.
+/// Writes the seeds of the kernels being checked into `seeds` and returns their number. For a
+/// signal handler: an assertion in the rewriter ends the process, and the seed identifies the
+/// kernel.
 std::size_t seedsUnderWay(std::uint64_t *seeds, std::size_t capacity);
 
 std::string toText(const CampaignReport &report);
 
-/// Writes `count` kernels to `folder`, and launches.txt with a line for each as test/execution has
-/// them: file, kernel, options.
+/// Writes `count` kernels to `folder`, and launches.txt with a line for each in the form of
+/// test/execution: file, kernel, options.
 Result<void> writeKernels(const CampaignOptions &options, const std::filesystem::path &folder);
 
 /// "file kernel --grid=… --block=… --arg=…"

@@ -13,7 +13,7 @@ namespace tally::verify {
 
 namespace {
 
-/// Of a launch; a generated kernel takes some ten thousand.
+/// Warp-instructions of a launch; a generated kernel takes some ten thousand.
 constexpr std::uint64_t stepLimit = std::uint64_t{1} << 22;
 
 KernelCheck failedAt(Stage stage, std::string message) {
@@ -22,7 +22,7 @@ KernelCheck failedAt(Stage stage, std::string message) {
   return result;
 }
 
-/// What the runtime does with a grid that the variants do not take: it runs the user's kernel.
+/// Reports a grid that the variants do not take: the runtime launches the user's kernel for it.
 KernelCheck refusedFor(std::string_view reason, const CheckOptions &options) {
   KernelCheck result;
   for (Kind kind : options.kinds) {

@@ -1,5 +1,6 @@
-// One generated kernel through everything: parse, rewrite, check the structure, run the kernel and
-// each variant under requests to yield at every poll and random schedules, compare.
+// Checks one generated kernel: parses and rewrites it, checks the structure, runs the kernel and
+// each variant under requests to yield at every poll and random schedules, and compares the
+// results.
 #ifndef TALLY_VERIFY_GENERATOR_CHECK_H
 #define TALLY_VERIFY_GENERATOR_CHECK_H
 
@@ -17,15 +18,16 @@ namespace tally::verify {
 
 enum class Stage : std::uint8_t {
   Input,       ///< the kernel does not parse, or its structure is broken once rewritten
-  UsersKernel, ///< it faults, or gives another result under another schedule: the generator's bug
+  UsersKernel, ///< it faults, or its result depends on the schedule: the generator's bug
   Variant
 };
 
 struct CheckFailure {
   Stage stage = Stage::Input;
-  Kind kind = Kind::Slice; ///< of Variant
+  Kind kind = Kind::Slice; ///< for Variant
   std::string message;
-  /// Whether the other one went wrong in the same place and way: by another result, or otherwise.
+  /// Whether `other` failed at the same stage and kind, and both by a wrong result or both
+  /// otherwise.
   bool like(const CheckFailure &other) const {
     auto differs = [](const CheckFailure &each) {
       return each.message.find("expected") != std::string::npos;
@@ -36,7 +38,7 @@ struct CheckFailure {
 };
 
 struct KernelCheck {
-  std::vector<KindReport> kinds;    ///< of those that were run or refused
+  std::vector<KindReport> kinds;    ///< of the kinds that were run or refused
   std::vector<std::string> reasons; ///< per kind: the reason of a refusal, or empty
   std::optional<CheckFailure> failure;
 };

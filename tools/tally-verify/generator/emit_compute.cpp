@@ -1,11 +1,11 @@
-// Statements that compute, load and store, and those that wait for other blocks.
+// Statements that compute, load and store, and statements that wait for other blocks.
 #include "emitter.h"
 
 namespace tally::verify {
 
 namespace {
 
-/// {0} the result, {1} to {3} the operands.
+/// {0} is the result, {1} to {3} are the operands.
 constexpr const char *operations[] = {
     "add.u32 {0}, {1}, {2}",          "sub.s32 {0}, {1}, {2}",
     "mul.lo.u32 {0}, {1}, {2}",       "mul.hi.u32 {0}, {1}, {2}",
@@ -25,7 +25,7 @@ constexpr const char *comparisons[] = {"eq.u32", "lt.u32", "ge.s32", "ne.s32", "
 
 } // namespace
 
-/// A special register's value, moved to a word of its own just here.
+/// Returns a new register with a special register's value, read at this place.
 std::string Emitter::special(std::uint32_t number, bool onlyUniform) {
   static constexpr const char *grid[] = {"%ctaid.x",  "%ctaid.y",  "%ctaid.z", "%nctaid.x",
                                          "%nctaid.y", "%nctaid.z", "%ctaid.x", "%ctaid.y"};
@@ -83,7 +83,7 @@ void Emitter::operation(const Node &node, const Context &) {
   std::uint32_t form = (node.n[0] >> 8) % 32;
   if (form < std::size(operations)) {
     std::string a = operand(node.n[1]), b = operand(node.n[2]), c = operand(node.n[3]);
-    // The first operand may not be a literal in every instruction.
+    // Some instructions do not take a literal as the first operand.
     if (a.front() != '%')
       a = varying(node.n[1]);
     line("{}", fmt::format(fmt::runtime(operations[form]), to, a, b, c));
@@ -110,7 +110,7 @@ void Emitter::operation(const Node &node, const Context &) {
   }
 }
 
-/// Where not all threads come the result goes to a varying register.
+/// Where not all threads of the block come, the result goes to a varying register.
 void Emitter::uniformOperation(const Node &node, const Context &context) {
   std::string to = context.uniform ? uniform(node.n[0]) : varying(node.n[0]);
   std::uint32_t form = (node.n[0] >> 8) % 14;
@@ -195,7 +195,7 @@ void Emitter::load(const Node &node) {
   }
 }
 
-/// The address of the thread's own 16 bytes, found out anew or kept from the start.
+/// Returns the address of the thread's own 16 bytes, computed anew or kept from the start.
 std::string Emitter::ownSlots(std::uint32_t number) {
   if (current || number & 3)
     return "%own";
@@ -219,7 +219,7 @@ void Emitter::store(const Node &node) {
   switch (node.n[0] % 4) {
   case 0:
   case 1: {
-    // What a block that ran twice would show.
+    // A read-modify-write, which shows a block that ran twice.
     std::string old = word();
     line("ld.global.u32 {}, [{}]", old, address);
     line("mad.lo.u32 {0}, {0}, 5, {1}", old, varying(node.n[1]));
@@ -276,7 +276,8 @@ void Emitter::local(const Node &node) {
   line("xor.b32 {0}, {0}, {1}", varying(node.n[0]), old);
 }
 
-/// Word i of the accumulators knows one operation only, so the order of blocks does not show.
+/// All atomics on word i of the accumulators use one operation, so the result is independent of the
+/// order of blocks.
 void Emitter::globalAtomic(const Node &node) {
   static constexpr const char *words32[] = {"add.u32", "min.u32", "max.s32",
                                             "or.b32",  "xor.b32", "and.b32"};
@@ -297,7 +298,7 @@ void Emitter::globalAtomic(const Node &node) {
   }
 }
 
-/// board[2 * blocks + b]: what block b leaves; then the ticket, then the sum.
+/// board[2 * blocks + b] is the value that block b leaves; the ticket and the sum follow.
 void Emitter::ticket(const Node &node, const Context &context) {
   if (context.depth != 0 || context.inLoop || tookTicket)
     return;
@@ -334,9 +335,9 @@ void Emitter::ticket(const Node &node, const Context &context) {
   place(after);
 }
 
-/// board[2 * b]: whether block b is done; board[2 * b + 1]: its sum of all up to it.
+/// board[2 * b] tells whether block b is done; board[2 * b + 1] is the sum of all blocks up to b.
 void Emitter::lookBack(const Node &node, const Context &context) {
-  // A block that left before would be waited for by the next for ever.
+  // The next block would wait forever for a block that left before.
   if (context.depth != 0 || context.inLoop || someLeft || lookedBack)
     return;
   lookedBack = true;

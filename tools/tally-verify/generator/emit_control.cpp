@@ -6,7 +6,7 @@
 namespace tally::verify {
 
 std::string Emitter::label() {
-  // The same names again in each scope of one depth: a label is known in its own scope only.
+  // Reuses names in every scope of one depth: a label is known in its own scope only.
   if (scopes != 0)
     return fmt::format("$S{}_{}", scopes, scopeLabels[scopes % 16]++);
   return fmt::format("$L{}_{}", current ? fmt::format("f{}", currentIndex) : "", labels++);
@@ -76,7 +76,7 @@ void Emitter::statement(const Node &node, const Context &context) {
   }
 }
 
-/// A predicate that is the same for all of `reach`.
+/// Returns a predicate that is the same for all threads of `reach`.
 std::string Emitter::condition(Reach reach, std::uint32_t number) {
   std::string x = word(), result = predicate();
   std::uint32_t form = number % 4, rest = number >> 4;
@@ -126,7 +126,7 @@ bool Emitter::wantsMask(const std::vector<Node> &nodes) const {
   });
 }
 
-/// Whether threads may exit in there while others of their block go on.
+/// Whether threads may exit inside of `nodes` while other threads of their block go on.
 bool Emitter::mayExit(const std::vector<Node> &nodes, bool divergent) const {
   return std::ranges::any_of(nodes, [&](const Node &node) {
     bool inside = divergent || reachOf(node) != Reach::Block;
@@ -173,7 +173,7 @@ void Emitter::ifStatement(const Node &node, const Context &context) {
   shared.join(after);
 }
 
-/// The turns of a loop: counted, for as many turns as the block, the warp or the thread wants.
+/// Emits a counted loop; its number of turns is chosen per block, warp or thread.
 void Emitter::loop(const Node &node, Context context) {
   Reach reach = reachOf(node);
   Reach turns = std::array{Reach::Block, Reach::Block, Reach::Warp, Reach::Threads}[node.n[0] & 3];
@@ -204,12 +204,12 @@ void Emitter::loop(const Node &node, Context context) {
     if (asks)
       line("mov.b32 {}, {}", within.mask, context.mask);
   }
-  // What a later turn does stands before what an earlier one does.
+  // A later turn runs the start of the body after exits in an earlier turn.
   if (mayExit(node.body, !within.uniform) || mayExit(node.otherwise, !within.uniform))
     exited = Exited::Lanes;
   shared.unknown();
   std::string head = label(), end = label();
-  // Tested at the end, as compilers write most loops; a vote that narrows the mask stands at the
+  // The test is at the end, as in most loops of compilers; a vote that narrows the mask is at the
   // beginning.
   if ((node.n[2] & 4) && within.mask.empty()) {
     testedAtEnd(node, within, {count, limit, more}, head, end);
@@ -229,8 +229,8 @@ void Emitter::loop(const Node &node, Context context) {
   shared.unknown();
 }
 
-/// The same turns, or some more of them, by a counter that goes up or down and is compared behind
-/// the body.
+/// Emits the same number of turns, or some more, with a counter that goes up or down and a test
+/// behind the body.
 void Emitter::testedAtEnd(const Node &node, const Context &within, const Counter &counter,
                           const std::string &head, const std::string &end) {
   const auto &[count, limit, more] = counter;
@@ -243,7 +243,7 @@ void Emitter::testedAtEnd(const Node &node, const Context &within, const Counter
     line("mov.u32 {}, {}", count, limit);
   if (form == 3)
     line("neg.s32 {}, {}", count, limit);
-  // Upwards to a limit also by what a register holds.
+  // Counters that go up to a limit may also step by a register.
   std::string step = std::array{"1", "1", "-1", "2"}[form];
   if ((form == 0 || form == 3) && (node.n[2] & 64)) {
     bool apart = !within.uniform && !within.warpUniform;
@@ -254,7 +254,8 @@ void Emitter::testedAtEnd(const Node &node, const Context &within, const Counter
   place(head);
   if (node.n[2] & 1)
     text += "\t.pragma \"nounroll\";\n";
-  // Moved on from a copy, as compilers write it where the body reads what the turn began with.
+  // The counter may advance from a copy, as compilers do where the body reads the turn's first
+  // value.
   std::string from = count;
   if (node.n[2] & 128) {
     from = word();
@@ -306,7 +307,7 @@ void Emitter::switchStatement(const Node &node, const Context &context) {
   place(first);
   statements(node.body, within);
   SharedState after = shared;
-  // Falling through from the first case to the second, or not.
+  // The first case either falls through to the second or not.
   if (node.n[2] & 4)
     line("bra {}", end);
   shared.join(before);
@@ -333,7 +334,8 @@ void Emitter::scope(const Node &node, const Context &context) {
   --scopes;
 }
 
-/// The thread's last trace, then the way out: for good, or, in a function that may not exit, back.
+/// Writes the thread's last trace, then leaves: by exiting or, in a function that may not exit, by
+/// returning.
 void Emitter::leave(const Node &node, const Context &context) {
   if (current && !current->mayExit)
     return returnEarly(node, context);
@@ -354,13 +356,14 @@ void Emitter::leave(const Node &node, const Context &context) {
   exited = std::max(exited, who);
 }
 
-/// Only in the function's outermost statements: the mask of those that stay is made anew there.
+/// Only for the function's outermost statements, because the mask of the staying threads is rebuilt
+/// there.
 void Emitter::returnEarly(const Node &node, const Context &context) {
   if (context.depth != 1 || context.inLoop || scopes != 0)
     return;
   Reach reach = current->hasBarrier ? Reach::Block : reachOf(node);
   std::string taking = condition(reach, node.n[2]);
-  // Who calls indirectly gives no mask, to functions that need none.
+  // An indirect call passes no mask, but only calls functions that need none.
   if (wantsMask(current->body))
     line("vote.sync.ballot.b32 %mask, !{}, %mask", taking);
   line("@{} {}", taking, node.n[1] & 1 ? "ret" : "bra $return");
@@ -412,7 +415,7 @@ void Emitter::call(const Node &node, const Context &context) {
     exited = Exited::Lanes;
     someLeft = true;
   }
-  // A barrier in there leaves shared memory no more known than before.
+  // A barrier in the callee adds no knowledge of shared memory.
 }
 
 void Emitter::indirectCall(const Node &node, const Context &context) {

@@ -1,4 +1,4 @@
-// The module around the statements: parameters, functions, the kernel's first and last lines.
+// The module around the statements: parameters, functions, and the kernel's first and last lines.
 #include "emitter.h"
 
 #include <algorithm>
@@ -119,7 +119,7 @@ std::string Emitter::registers() const {
                      predicates + 1, words + 1, wideWords + 1);
 }
 
-/// Where the thread is in its block.
+/// Computes the thread's position in its block.
 void Emitter::position() {
   std::string read[5];
   int index = 0;
@@ -204,7 +204,7 @@ void Emitter::end() {
     line("exit");
     break;
   case 1:
-    // The last statement may be any: control runs off the end.
+    // Any instruction may be the last one: control runs off the end.
     line("mov.u32 %sink, 0");
     break;
   default:
@@ -252,7 +252,7 @@ void Emitter::kernel() {
   text.insert(declarations, registers());
 }
 
-/// (a, b, mask, recursion depth, own slots, input, accumulators) -> one word.
+/// Emits a function (a, b, mask, recursion depth, own slots, input, accumulators) -> one word.
 void Emitter::function(unsigned index) {
   current = &program.functions[index];
   currentIndex = index;

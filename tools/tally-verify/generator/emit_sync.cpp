@@ -3,7 +3,8 @@
 
 namespace tally::verify {
 
-/// All threads of the block that have not exited meet, in one of the forms that say so.
+/// Emits a barrier of all threads of the block that have not exited, in one of the equivalent
+/// forms.
 void Emitter::barrier(std::uint32_t number, bool countAllowed) {
   static constexpr const char *forms[] = {"bar.sync",         "bar.sync",
                                           "barrier.sync",     "barrier.sync.aligned",
@@ -43,7 +44,7 @@ void Emitter::meet() {
 }
 
 void Emitter::barrierStatement(const Node &node, const Context &context) {
-  // Counts and run-time ids are what a kernel's own numbers ask for (n[1]): few do.
+  // Only few kernels have thread counts and run-time ids, by the statement's n[1].
   bool rare = exited == Exited::Nobody && !current && node.n[1] % 8 == 0;
   if (context.uniform)
     barrier(node.n[0], rare);
@@ -51,7 +52,7 @@ void Emitter::barrierStatement(const Node &node, const Context &context) {
     line("bar.warp.sync {}", context.mask);
 }
 
-/// Total i knows one operation only.
+/// All atomics on total i use one operation.
 void Emitter::sharedAtomic(const Node &node, const Context &context) {
   static constexpr const char *operations[] = {"add.u32", "min.u32", "max.u32", "or.b32",
                                                "xor.b32", "and.b32", "add.u32", "inc.u32"};
@@ -82,7 +83,7 @@ void Emitter::sharedTotal(const Node &node, const Context &context) {
   shared.totalsRead = true;
 }
 
-/// The address of the slot of `thread` (a register or a number of threads).
+/// Returns the address of the slot of `thread` (a register or a number of threads).
 std::string Emitter::slotOfRegion(unsigned region, std::string_view thread) {
   static constexpr const char *names[] = {"s_zero", "s_one", "s_two"};
   std::string base = word(), address = word();
@@ -123,7 +124,7 @@ void Emitter::exchange(const Node &node, const Context &context) {
     barrier(node.n[4] >> 4, false);
 }
 
-/// Either arm of a branch has a barrier of its own; those of one pair with those of the other.
+/// Emits a barrier in either arm of a branch; the two arms wait for each other.
 void Emitter::splitBarrier(const Node &node, const Context &context) {
   if (!context.uniform || current)
     return;
@@ -131,7 +132,7 @@ void Emitter::splitBarrier(const Node &node, const Context &context) {
   Context within = inner(context, reach);
   if (reach == Reach::Threads)
     within.mask.clear();
-  // Only where whole warps go one way may the barrier be aligned.
+  // The barrier may be aligned only if all threads of a warp take the same arm.
   const char *form = reach == Reach::Warp && exited != Exited::Lanes && node.n[2] & 1
                          ? "bar.sync"
                          : "barrier.sync";
@@ -148,7 +149,7 @@ void Emitter::splitBarrier(const Node &node, const Context &context) {
   shared = {};
 }
 
-/// The first warps meet among themselves. Ids 8 to 11 are for this alone.
+/// Emits a barrier of the first warps alone. Ids 8 to 11 are reserved for it.
 void Emitter::partBarrier(const Node &node, const Context &context) {
   std::uint32_t wholeWarps = threads() / 32;
   if (!usesShared || current || !context.uniform || exited != Exited::Nobody || wholeWarps == 0)
@@ -170,7 +171,8 @@ void Emitter::partBarrier(const Node &node, const Context &context) {
   meet();
 }
 
-/// The first warps write and arrive; the others wait and read. Ids 12 to 15 are for this alone.
+/// The first warps write and arrive; the other warps wait and read. Ids 12 to 15 are reserved for
+/// it.
 void Emitter::arrival(const Node &node, const Context &context) {
   if (!usesShared || current || !context.uniform || exited != Exited::Nobody || warps() < 2)
     return;
@@ -196,7 +198,7 @@ void Emitter::arrival(const Node &node, const Context &context) {
 
 void Emitter::shuffle(const Node &node, const Context &context) {
   std::string x = word(), from = word();
-  // A lane that is not there gives no value.
+  // A missing lane gives no value.
   bool whole = exited != Exited::Lanes && context.warpUniform && threads() % 32 == 0 && !current;
   if (whole) {
     static constexpr const char *modes[] = {"bfly.b32", "down.b32", "up.b32", "idx.b32"};
@@ -204,7 +206,7 @@ void Emitter::shuffle(const Node &node, const Context &context) {
     line("shfl.sync.{} {}|{}, {}, {}, {}, {}", modes[mode], x, predicate(), varying(node.n[1]),
          node.n[3] % 32, mode == 2 ? 0 : 31, context.mask);
   } else if (exited != Exited::Lanes && !current) {
-    // The lowest lane of the mask.
+    // `from` becomes the lowest lane of the mask.
     line("mov.b32 {}, {}", from, context.mask);
     line("brev.b32 {0}, {0}", from);
     line("clz.b32 {0}, {0}", from);

@@ -1,14 +1,14 @@
-// Writes a Program as PTX. What a statement's numbers mean, and what of it is allowed where it
-// stands, is decided here, so that every tree gives a right kernel:
+// Writes a Program as PTX. The emitter decides what a statement's numbers mean and what the
+// statement may do at its place, so that every tree gives a right kernel:
 //
-//  - barriers of the block, and what needs them, only where all threads that have not exited come
-//    equally often; those with a thread count only where nobody has exited;
-//  - %u registers are written only there, so they are the same for the block;
-//  - shared memory: each thread writes its own slot of a region and reads any after a barrier; a
-//    region that was read is not written again before another barrier; all is initialised before
-//    anybody exits;
+//  - barriers of the block, and statements that need them, only where all threads that have not
+//    exited come equally often; barriers with a thread count only where no thread has exited;
+//  - writes to %u registers only there, so the registers are the same for the block;
+//  - shared memory: each thread writes its own slot of a region and reads any slot after a barrier;
+//    a region that was read is not written again before another barrier; all shared memory is
+//    initialised before any thread exits;
 //  - global memory: each thread writes its own 16 bytes; atomics commute, one operation a word;
-//  - warp operations carry the mask of those that come here, and read lanes of that mask only.
+//  - warp operations carry the mask of the lanes that come here, and read only lanes of that mask.
 #ifndef TALLY_VERIFY_GENERATOR_EMITTER_H
 #define TALLY_VERIFY_GENERATOR_EMITTER_H
 
@@ -28,7 +28,7 @@
 
 namespace tally::verify {
 
-/// A kernel ready to run: PTX, and the launch in tally-verify's own words.
+/// A kernel ready to run: PTX, and the launch as tally-verify's options.
 struct GeneratedKernel {
   std::string text;
   std::string name;
@@ -44,18 +44,18 @@ public:
   GeneratedKernel run();
 
 private:
-  /// Who comes to a statement.
+  /// Threads that come to a statement.
   struct Context {
     bool uniform = true;     ///< all threads of the block that have not exited, equally often
-    bool warpUniform = true; ///< the same of each warp
-    std::string mask = "-1"; ///< of the lanes that come here; empty: not known
-    unsigned depth = 0;      ///< of control
+    bool warpUniform = true; ///< all threads of each warp, equally often
+    std::string mask = "-1"; ///< mask of the lanes that come here; empty: not known
+    unsigned depth = 0;      ///< depth of nested control flow
     bool inLoop = false;
   };
-  /// Who may have exited before a statement.
+  /// Threads that may have exited before a statement.
   enum class Exited : std::uint8_t { Nobody, Warps, Lanes };
   static constexpr unsigned regions = 3, sharedTotals = 8;
-  /// What has been done to shared memory since the block last met.
+  /// Accesses to shared memory since the block's last barrier.
   struct SharedState {
     std::array<bool, regions> read{};
     bool added = false, totalsRead = false;
@@ -148,8 +148,8 @@ private:
   }
   void place(std::string_view labelName) { text += fmt::format("{}:\n", labelName); }
   void noise();
-  // A register for each value, as compilers give them out: the analyses know a register by all that
-  // is ever written to it.
+  // Each value gets its own register, as in compilers' output: the analyses judge a register by all
+  // values ever written to it.
   std::string word() { return fmt::format("%x{}", words++); }
   std::string wideWord() { return fmt::format("%w{}", wideWords++); }
   std::string predicate() { return fmt::format("%p{}", predicates++); }
@@ -161,7 +161,7 @@ private:
 
   const Program &program;
   std::string text;
-  Random random; ///< for what has no node: layout and noise
+  Random random; ///< for choices without a node: layout and noise
   std::vector<Value> values;
   bool usesShared = false, usesLocal = false, usesBoard = false;
   const DeviceFunction *current = nullptr; ///< null in the kernel

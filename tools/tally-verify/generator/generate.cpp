@@ -8,8 +8,8 @@ namespace tally::verify {
 
 namespace {
 
-/// What a program may use; each seed draws its own set, so that what one variant kind refuses does
-/// not stand in every kernel.
+/// Features that a program may use. Each seed draws its own set, so that a feature that one kind of
+/// variant refuses is not in every kernel.
 struct Features {
   bool shared = false, barriers = false, warp = false;
   bool divergentExits = false; ///< some threads leave while others go on to barriers
@@ -96,7 +96,7 @@ private:
     features.calls = oneIn(4);
     features.recursion = features.calls && oneIn(3);
     features.ticket = oneIn(6);
-    // Where nothing waits for a thread any thread may leave.
+    // Where no statement waits for a thread, any thread may leave.
     features.divergentExits = oneIn(6) || !(features.shared || features.barriers || features.warp);
     features.barrierForms = oneIn(8);
     features.divergentWarp = oneIn(8);
@@ -117,7 +117,7 @@ private:
                                      {2, 2, 2}, {1, 2, 3}, {2, 1, 3}, {1, 1, 4}, {1, 3, 2}};
     program.shape.block = blocks[random.below(std::size(blocks))];
     program.shape.grid = grids[random.below(std::size(grids))];
-    // Look-back over more than one dimension is rarely accepted.
+    // The rewriter rarely accepts look-back over more than one dimension.
     if (features.lookBack && !oneIn(4))
       program.shape.grid = {static_cast<std::uint32_t>(program.shape.grid.count()), 1, 1};
     if (options.large) {
@@ -141,7 +141,7 @@ private:
     return result;
   }
 
-  /// Somewhere in the body's first half, where few threads have left.
+  /// Inserts `node` somewhere in the body's first half, where few threads have left.
   void insert(Node node) {
     auto at = static_cast<std::ptrdiff_t>(random.below(program.body.size() / 2 + 1));
     program.body.insert(program.body.begin() + at, std::move(node));
@@ -218,7 +218,7 @@ private:
   const GenerateOptions &options;
   Features features;
   Program program;
-  bool inFunction = false, divergent = false; ///< where the statement drawn now stands
+  bool inFunction = false, divergent = false; ///< place of the statement being drawn
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// Random programs from a seed, the same on every machine.
+// Generates random programs from a seed, the same on every machine.
 #ifndef TALLY_VERIFY_GENERATOR_GENERATE_H
 #define TALLY_VERIFY_GENERATOR_GENERATE_H
 
@@ -9,12 +9,12 @@
 namespace tally::verify {
 
 struct GenerateOptions {
-  /// For a device: more blocks, and a delay, so that requests to yield meet blocks in flight.
+  /// For a device: more blocks, and a delay, so that requests to yield find blocks in flight.
   bool large = false;
 };
 
-/// A small kernel. About a quarter of the seeds use what many kernels do not: exits by some threads
-/// before a barrier, barriers of some warps, functions with grid registers, waits.
+/// Returns a small kernel. About a quarter of the seeds use features that many kernels lack: exits
+/// by some threads before a barrier, barriers of some warps, functions with grid registers, waits.
 Program generate(std::uint64_t seed, const GenerateOptions &options = {});
 
 } // namespace tally::verify

@@ -1,10 +1,10 @@
 // A random kernel before it is text: a tree of statements whose numbers mean nothing by themselves.
 //
-// The emitter (emitter.h) gives each number the meaning that is allowed where it stands: a barrier
-// under a divergent branch becomes a warp's or nothing, a write to a uniform register becomes one
-// to another. So every tree is a kernel that is right by construction (no race, no deadlock, a
-// result that does not depend on the order of blocks), and whoever removes or changes parts of one
-// (reduce.h) cannot make a wrong kernel of it.
+// The emitter (emitter.h) gives each number a meaning that is allowed at its place: a barrier under
+// a divergent branch becomes a warp's barrier or nothing, a write to a uniform register becomes a
+// write to another register. So every tree is a kernel that is right by construction (no race, no
+// deadlock, a result that does not depend on the order of blocks), and removing or changing parts
+// of a tree (reduce.h) cannot make the kernel wrong.
 #ifndef TALLY_VERIFY_GENERATOR_PROGRAM_H
 #define TALLY_VERIFY_GENERATOR_PROGRAM_H
 
@@ -16,20 +16,20 @@
 
 namespace tally::verify {
 
-/// One row per kind of statement; `weight` is how often the generator takes it among all.
-/// The last column says what Features must hold (generate.cpp).
+/// One row per kind of statement; `weight` is the statement's relative frequency. The last column
+/// names the Features that the statement needs (generate.cpp).
 enum class NodeKind : std::uint8_t {
   Operation,        ///< 32-bit arithmetic
-  UniformOperation, ///< on registers that are the same for the whole block
+  UniformOperation, ///< arithmetic on registers that are the same for the whole block
   Wide,             ///< 64-bit and carry chains
   Float,            ///< f32, rounded to nearest
   Load,             ///< from the read-only input, scalar or vector
-  Store,            ///< to the thread's own slots, scalar, vector, or read and written
+  Store,            ///< to the thread's own slots: scalar, vector, or read-modify-write
   Parameter,        ///< a parameter's value, also through its address
   Local,            ///< local array
   GlobalAtomic,
   SharedAtomic,
-  SharedTotal, ///< reads what the shared atomics made
+  SharedTotal, ///< reads the totals of the shared atomics
   If,
   Loop,
   Switch,
@@ -43,8 +43,8 @@ enum class NodeKind : std::uint8_t {
   Warp,         ///< shfl, vote, match, redux, bar.warp.sync
   Call,
   IndirectCall,
-  Recursion, ///< of the function that it stands in
-  Ticket,    ///< the last block adds up what all blocks left
+  Recursion, ///< a recursive call of the enclosing function
+  Ticket,    ///< the last block adds up the values that all blocks left
   LookBack,  ///< each block waits for the one before it
 };
 
@@ -55,16 +55,16 @@ struct Node {
   std::vector<Node> body, otherwise;
 };
 
-/// For whom a decision is the same.
+/// The threads that decide alike.
 enum class Reach : std::uint8_t { Block, Warp, Threads };
 
-/// Of the decision that an If, Loop, Switch, SplitBarrier or Leave takes: the lowest bits of n[0]
-/// and, of a loop that may be left in its middle, of n[3].
+/// Returns the reach of the decision in an If, Loop, Switch, SplitBarrier or Leave: the lowest bits
+/// of n[0] and, for a break of a loop, of n[3].
 Reach reachOf(const Node &node);
 /// Whether a loop may be left in its middle.
 inline bool breaks(const Node &loop) { return loop.n[3] & 4; }
 
-/// A device function. Arguments and result are fixed (emitter.h).
+/// A device function. emitter.h fixes its arguments and result.
 struct DeviceFunction {
   bool readsGrid = false, hasBarrier = false, mayExit = false;
   std::vector<Node> body;
@@ -75,9 +75,9 @@ struct Program {
   LaunchShape shape;
   std::uint32_t layout = 0; ///< order and sizes of parameters, attributes, target
   bool withoutParameters = false;
-  bool dynamicShared = false; ///< a region of shared memory is sized at the launch
+  bool dynamicShared = false; ///< the launch gives the size of one region of shared memory
   bool noise = false;         ///< .loc, pragmas, comments
-  std::uint32_t delay = 0;    ///< turns of a loop before all that shows; many for runs on a device
+  std::uint32_t delay = 0; ///< turns of a loop before any visible effect; many for runs on a device
   std::vector<DeviceFunction> functions;
   std::vector<Node> body;
 };

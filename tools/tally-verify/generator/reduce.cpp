@@ -17,7 +17,7 @@ void collectLists(List &list, std::vector<List *> &lists) {
   }
 }
 
-/// All lists of statements, outer ones first; the same order for equal programs.
+/// Returns all lists of statements, outer ones first; equal programs give the same order.
 std::vector<List *> listsOf(Program &program) {
   std::vector<List *> lists;
   collectLists(program.body, lists);
@@ -80,7 +80,7 @@ private:
     return any;
   }
 
-  /// Puts what stands inside a statement in its place.
+  /// Replaces a statement by its inner statements.
   bool unwrap() {
     bool any = false;
     for (std::size_t list = 0; list < listCount(); ++list)

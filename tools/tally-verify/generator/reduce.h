@@ -1,4 +1,4 @@
-// Makes a failing program smaller, as long as it fails.
+// Makes a failing program smaller while it still fails.
 #ifndef TALLY_VERIFY_GENERATOR_REDUCE_H
 #define TALLY_VERIFY_GENERATOR_REDUCE_H
 
@@ -14,11 +14,11 @@ struct ReduceOptions {
 };
 
 /// Removes statements, functions, branches and loops, shrinks the shape, and zeroes numbers, until
-/// nothing more can go. `program` fails; so does what is returned.
+/// no further step keeps the failure. `program` fails, and so does the returned program.
 Program reduce(Program program, const std::function<bool(const Program &)> &fails,
                const ReduceOptions &options = {});
 
-/// Statements in the program, those inside others included.
+/// Returns the number of statements in the program, including nested ones.
 std::size_t countStatements(const Program &program);
 
 } // namespace tally::verify

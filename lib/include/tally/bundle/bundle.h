@@ -1,4 +1,4 @@
-// A bundle: a module with its variants, assembled, and what the runtime has to know of its kernels.
+// A bundle: an assembled module with its variants, and what the runtime has to know of its kernels.
 #ifndef TALLY_BUNDLE_BUNDLE_H
 #define TALLY_BUNDLE_BUNDLE_H
 
@@ -18,18 +18,19 @@ struct Parameter {
   std::uint32_t offset = 0, size = 0;
 };
 
-/// Whether a worker of the persistent variant may have to exit after a virtual block though others
-/// are left, because part of one of its warps left that block alone (docs/design/transforms.md).
+/// Whether a worker of the persistent variant may have to exit after a virtual block although
+/// blocks are left. This happens when part of a warp left that block alone
+/// (docs/design/transforms.md).
 enum class Spending : std::uint8_t {
   Never,
   InPartialRows, ///< in blocks whose x extent is no multiple of 32, always
   Possible
 };
 
-/// For what the blocks of a kernel may wait (docs/design/waits.md).
+/// What the blocks of a kernel may wait for (docs/design/waits.md).
 enum class Waits : std::uint8_t {
   None,        ///< for nothing that another thread writes
-  OwnBlock,    ///< for threads of the own block
+  OwnBlock,    ///< for threads of the same block
   Tickets,     ///< for blocks that took a lower number from a counter of the kernel's own
   LowerBlocks, ///< for blocks of lower linear id
   Unknown      ///< for any block; such a kernel has no variants
@@ -50,24 +51,25 @@ struct Kernel {
   bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
   std::vector<Verdict> verdicts; ///< one per kind of allKinds, in that order
   Waits waits = Waits::None;
-  /// Where Waits::LowerBlocks holds: in grids with no more than this many dimensions above 1, from
-  /// x on. The variants must not be launched with others.
+  /// For Waits::LowerBlocks: the property holds in grids in which no dimension beyond the first
+  /// `gridRank`, from x on, exceeds 1. The variants must not be launched with other grids.
   std::uint8_t gridRank = 3;
-  bool waitsAreAssumed = false; ///< by whoever made the bundle, not shown
+  bool waitsAreAssumed = false; ///< the bundle's maker assumed `waits`; no analysis showed it
   Spending spending = Spending::Never;
-  /// The launch's cluster extents are kept for the variants: the kernel names a cluster feature, or
-  /// something unknown.
+  /// The variants are launched with the user's cluster extents: the kernel names a cluster feature
+  /// or something unknown.
   bool usesClusters = false;
   Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
-  /// The kernel asks how much dynamic shared memory its launch has: no variant may be given more.
+  /// The kernel reads the size of its launch's dynamic shared memory, so no variant may be given
+  /// more.
   bool readsSharedSize = false;
-  /// The kernel may write variables of its module, give their addresses away, or use textures: a
-  /// copy of the module beside it would compute with other values.
+  /// The kernel may write variables of its module, pass on their addresses, or use textures. A copy
+  /// of the module beside the original would then compute with other values.
   bool changesVariables = false;
 
-  /// Offset of tally_launch_params in a variant's parameters.
+  /// Returns the offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }
-  /// Whether workers may spend themselves in blocks of this x extent. A launch then has a worker
+  /// Whether workers may spend themselves in blocks of this x extent. Such a launch needs a worker
   /// for each virtual block (abi.h).
   bool maySpend(std::uint32_t blockX) const {
     return spending == Spending::Possible ||
@@ -80,7 +82,8 @@ struct Kernel {
     return nullptr;
   }
   /// Whether the guard variant takes its virtual ids from a counter, as persistent does, so that
-  /// all lower blocks of a running one are running or done. It has no resume entry and no list.
+  /// all lower blocks of a running block are running or done. Such a guard has no resume entry and
+  /// no list.
   bool guardTakesTickets() const { return waits == Waits::LowerBlocks; }
   /// Whether the variants may be launched with this grid: see gridRank.
   bool variantsTake(const Dim3 &grid) const {
@@ -98,7 +101,8 @@ struct Kernel {
   }
 };
 
-/// The entry that holds `kernel`'s variant of `kind`; `resume` for the guard's second entry.
+/// Returns the name of the entry that holds `kernel`'s variant of `kind`; with `resume` the guard's
+/// second entry.
 inline std::string entryName(std::string_view kernel, Kind kind, bool resume = false) {
   std::string entry(kernel);
   entry += "$tally_";
@@ -113,14 +117,15 @@ enum class ImageFormat : std::uint8_t { Ptx, Cubin, Fatbin };
 /// The whole module, user's kernels and variants together, in a form the driver loads.
 struct Image {
   ImageFormat format = ImageFormat::Ptx;
-  std::uint32_t arch = 0; ///< 90 for sm_90; of PTX, its target's; of a fatbin 0
+  std::uint32_t arch = 0; ///< 90 for sm_90; for PTX the arch of its target; for a fatbin 0
   std::string bytes;      ///< PTX without a final NUL, a cubin, or a fatbin's container (fatbin.h)
 };
 
-/// What a bundle holds. Plain data; write() and read() are exact inverses.
+/// The contents of a bundle. Plain data; write() and read() are exact inverses.
 struct Bundle {
-  /// hashOf() what was rewritten. Of a file of its own (.tally): the user's PTX as it came. In a
-  /// `.tally` section: the container (header and entries) as it lies in memory at registration.
+  /// hashOf() the rewritten input. In a bundle file (.tally) the input is the user's PTX,
+  /// unchanged; in a `.tally` section it is the container (header and entries) as it lies in memory
+  /// at registration.
   std::uint64_t moduleHash = 0;
   std::vector<Kernel> kernels;
   std::vector<Image> images; ///< PTX first, then cubins by arch; or one fatbin
@@ -133,8 +138,8 @@ struct Bundle {
   }
 };
 
-/// FNV-1a over the bytes: ties a bundle to its module and guards it against damage. Not a defence
-/// against forgery: whoever can write a bundle can run code on the GPU anyway.
+/// FNV-1a over the bytes: ties a bundle to its module and guards it against damage. It does not
+/// protect against forgery: anybody who can write a bundle can run code on the GPU anyway.
 constexpr std::uint64_t hashOf(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (char c : bytes)

@@ -1,6 +1,6 @@
-// Bytes → Bundle. Header-only, needs nothing but the standard library. The bytes are untrusted: all
-// reads are bounds-checked, a count or size that lies is found before anything is allocated for it,
-// and an error names the offset of the byte that is wrong.
+// Bytes → Bundle. Header-only; needs only the standard library. The bytes are untrusted: all reads
+// are bounds-checked, a false count or size is found before anything is allocated for it, and an
+// error names the offset of the wrong byte.
 //
 // A bundle file, all numbers little-endian, nothing aligned:
 //
@@ -16,8 +16,8 @@
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
 //
-// A `.tally` section, and a file, may hold several bundles one directly behind the other: linkers
-// put the sections of objects together like that. "Size of the file" is that of one bundle.
+// A `.tally` section or a file may hold several bundles back to back: linkers concatenate the
+// sections of objects in this way. "Size of the file" is the size of one bundle.
 #ifndef TALLY_BUNDLE_BUNDLE_READER_H
 #define TALLY_BUNDLE_BUNDLE_READER_H
 
@@ -47,7 +47,7 @@ inline constexpr std::uint32_t maxParameterBytes = 32764;
 
 namespace detail {
 
-/// Walks the bytes; after the first failure every read gives zeros and the failure stays.
+/// Walks the bytes. After the first failure every read gives zeros and the error message stays.
 class Cursor {
 public:
   /// Errors name offsets from `base` bytes before `bytes`.
@@ -82,8 +82,9 @@ public:
   std::uint32_t u32(std::string_view what) { return static_cast<std::uint32_t>(number(4, what)); }
   std::uint64_t u64(std::string_view what) { return number(8, what); }
 
-  /// A number of records of at least `recordBytes` each: what cannot fit is refused here, so that
-  /// no count makes the caller reserve more than a small multiple of the file's size.
+  /// Reads a number of records of at least `recordBytes` each. A number that cannot fit the bytes
+  /// left fails here, so no count makes the caller reserve more than a small multiple of the file's
+  /// size.
   std::uint32_t count(std::size_t recordBytes, std::string_view what) {
     std::size_t start = position;
     std::uint32_t value = u32(what);
@@ -108,7 +109,7 @@ public:
   }
   std::string string(std::string_view what) { return bytesOf(u32(what), what); }
 
-  /// A byte that must be at most `last`.
+  /// Reads a byte that must be at most `last`.
   std::uint8_t choice(std::uint8_t last, std::string_view what) {
     std::size_t start = position;
     std::uint8_t value = u8(what);
@@ -230,7 +231,7 @@ inline Result<Bundle> read(std::span<const std::byte> bytes, std::size_t base = 
   detail::readHeader(in, bytes);
   Bundle bundle;
   bundle.moduleHash = in.u64("module hash");
-  // The least sizes of the records: their fixed fields with empty strings.
+  // The minimum sizes of the records: their fixed fields with empty strings.
   std::uint32_t kernels = in.count(40, "number of kernels");
   std::uint32_t images = in.count(13, "number of images");
   for (std::uint32_t i = 0; i < kernels && !in.failed(); ++i)
@@ -248,8 +249,9 @@ inline Result<Bundle> read(std::string_view bytes) {
   return read(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
-/// Reads bundles that lie one behind the other, as in a `.tally` section; none of no bytes. Fails
-/// as read() does, and then gives none: after damage there is no telling where the next one starts.
+/// Reads bundles that lie back to back, as in a `.tally` section; no bytes give no bundles. Fails
+/// as read() does and then returns no bundle, because after damage the start of the next one is
+/// unknown.
 inline Result<std::vector<Bundle>> readBundles(std::string_view bytes) {
   constexpr std::size_t sizeAt = 16;
   std::vector<Bundle> bundles;
@@ -258,7 +260,7 @@ inline Result<std::vector<Bundle>> readBundles(std::string_view bytes) {
     std::uint64_t size = rest.size();
     if (rest.size() >= headerBytes) {
       detail::Cursor in(rest.subspan(sizeAt));
-      // A size that lies stays with read(), which says so.
+      // read() gets a wrong size too, and reports it.
       if (std::uint64_t said = in.u64("size"); said >= headerBytes && said <= rest.size())
         size = said;
     }

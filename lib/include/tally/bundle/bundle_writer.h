@@ -9,12 +9,12 @@
 
 namespace tally::bundle {
 
-/// The bytes of a bundle file; read() gives the same bundle back. The same bundle gives the same
+/// Returns the bytes of a bundle file; read() gives the same bundle back. Equal bundles give equal
 /// bytes. Parameters outside of their kernel's parameter space are a bug of the caller (assert).
 std::string write(const Bundle &bundle);
 
-/// Writes a bundle file whole or not at all: a temporary file beside it that is renamed, so that a
-/// reader never sees half a bundle. Errors name the path and the system's reason.
+/// Writes a bundle file atomically: renames a temporary file beside it, so that a reader never sees
+/// half a bundle. Errors name the path and the system's reason.
 Result<void> writeFile(const std::string &path, const Bundle &bundle);
 
 } // namespace tally::bundle

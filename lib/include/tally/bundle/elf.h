@@ -1,7 +1,6 @@
-// Sections of ELF files, as far as readers of `.nv_fatbin` and `.tally` need them: 64-bit,
-// little-endian. The bytes are untrusted: all reads are bounds-checked, nothing is allocated by a
-// size of the file's, and an error names the offset of the byte that is wrong. No LLVM.
-// Thread-safe.
+// Sections of ELF files (64-bit, little-endian), as far as readers of `.nv_fatbin` and `.tally`
+// need them. The bytes are untrusted: all reads are bounds-checked, no size in the file determines
+// an allocation, and an error names the offset of the wrong byte. No LLVM. Thread-safe.
 #ifndef TALLY_BUNDLE_ELF_H
 #define TALLY_BUNDLE_ELF_H
 
@@ -17,7 +16,7 @@ namespace tally::bundle {
 /// One section. Views point into the file's bytes.
 struct ElfSection {
   std::string_view name;
-  std::string_view bytes; ///< empty of a section that has none in the file (SHT_NOBITS)
+  std::string_view bytes; ///< empty for a section without bytes in the file (SHT_NOBITS)
   std::uint64_t address = 0, size = 0;
   std::uint32_t type = 0;
 };
@@ -33,7 +32,7 @@ public:
   std::uint32_t flags() const { return fileFlags; }
   std::uint64_t sectionCount() const { return count; }
   Result<ElfSection> section(std::uint64_t index) const;
-  /// The first section of that name, if there is one.
+  /// Returns the first section of that name, if there is one.
   Result<std::optional<ElfSection>> find(std::string_view name) const;
 
 private:
@@ -44,11 +43,11 @@ private:
   std::uint32_t fileFlags = 0;
 };
 
-/// The bytes of the first section of that name in an ELF file's bytes; nullopt without one.
+/// Returns the bytes of the first section of that name in an ELF file; nullopt without one.
 Result<std::optional<std::string_view>> findSection(std::string_view file, std::string_view name);
 
-/// Those of all sections of that name, in the file's order: a link with `--unique` keeps apart what
-/// other links put into one.
+/// Returns the bytes of all sections of that name, in the file's order. A link with `--unique`
+/// keeps sections apart that other links join.
 Result<std::vector<std::string_view>> findSections(std::string_view file, std::string_view name);
 
 } // namespace tally::bundle

@@ -10,7 +10,7 @@
 
 namespace tally::bundle {
 
-/// An entry that is none of another container's.
+/// An entry that does not come from another container.
 struct NewFatbinEntry {
   FatbinKind kind{};
   std::uint16_t major = 0, minor = 0;
@@ -21,20 +21,20 @@ struct NewFatbinEntry {
   std::string payload;        ///< PTX without a final NUL, or machine code
 };
 
-/// Makes one container. Not thread-safe; after an Error the container is as it was before the call.
+/// Makes one container. Not thread-safe; an Error leaves the container as it was before the call.
 class FatbinWriter {
 public:
-  /// An entry as it came, byte for byte.
+  /// Adds an entry byte for byte.
   void keep(const FatbinEntry &entry);
-  /// An entry as it came but for what it holds, compressed in the same way. `payload` is as
-  /// decompress() gives it. An Error says that this build cannot compress so.
+  /// Adds an entry with another payload, compressed in the same way. `payload` is in decompress()'s
+  /// form. An Error if this build lacks the compression.
   Result<void> replace(const FatbinEntry &entry, std::string_view payload);
-  /// The same with other options, and compressed as `compression` says.
+  /// Adds an entry with another payload and other options, compressed by `compression`.
   Result<void> replace(const FatbinEntry &entry, std::string_view payload, std::string_view options,
                        Compression compression);
   Result<void> add(const NewFatbinEntry &entry);
 
-  /// The container: header and entries, a multiple of 8 bytes.
+  /// Returns the container: header and entries, a multiple of 8 bytes.
   std::string container() const;
 
 private:

@@ -1,14 +1,14 @@
-// What runs of a program have shown of its launches (TALLY_PROFILE=on). The runtime writes it for
-// the next run, tally-ptxopt reads it for the next build. A text file:
+// Measurements of a program's launches in earlier runs (TALLY_PROFILE=on). The runtime writes the
+// profile for the next run; tally-ptxopt reads it for the next build. A text file:
 //
 //   tally-profile 2
 //   DEVICE                                  its name, and the driver's version
 //   HASH KIND HIGH BLOCK SHAPE KERNEL       of each module, kernel and launch shape
 //   end CHECKSUM                            hashOf() all before this line
 //
-// HASH is the bundle's moduleHash, in hexadecimal digits as CHECKSUM is; KIND that of the variant
-// that was found best, `whole` for the user's kernel as it is, `untried` where none was tried; HIGH
-// and BLOCK are nanoseconds, SHAPE ten numbers with commas.
+// HASH is the bundle's moduleHash; HASH and CHECKSUM are in hexadecimal digits. KIND is the kind of
+// the best variant, `whole` for the user's kernel, `untried` where none was tried. HIGH and BLOCK
+// are in nanoseconds, SHAPE is ten numbers with commas.
 #ifndef TALLY_BUNDLE_PROFILE_H
 #define TALLY_BUNDLE_PROFILE_H
 
@@ -34,9 +34,9 @@ struct ProfileKey {
 };
 
 struct ProfileFound {
-  std::optional<Kind> kind; ///< the best that was tried; nothing: the user's kernel as it is
-  std::chrono::nanoseconds high{0};  ///< what it takes at most; zero: none was tried
-  std::chrono::nanoseconds block{0}; ///< what a block takes; zero: not known
+  std::optional<Kind> kind;          ///< the best kind that was tried; empty: the user's kernel
+  std::chrono::nanoseconds high{0};  ///< the most that this kind takes; zero: none was tried
+  std::chrono::nanoseconds block{0}; ///< duration of a block; zero: not known
   bool isTried() const { return high.count() != 0; }
   friend bool operator==(const ProfileFound &, const ProfileFound &) = default;
 };
@@ -48,14 +48,14 @@ struct Profile {
   ProfileEntries entries;
 };
 
-/// No launch stops inside of blocks that are known to take so long at most, whatever the bound: the
-/// runtime wants them twice as long as such a stop takes, and what it has written once it writes
-/// anew when it is off by a factor of two (lib/runtime/planning/kind_choice.cpp).
+/// Blocks known to take at most this long are never stopped inside, whatever the bound: the runtime
+/// requires blocks to take twice as long as such a stop takes. The runtime updates a written time
+/// once the time is off by a factor of two (lib/runtime/planning/kind_choice.cpp).
 inline constexpr std::chrono::nanoseconds shortBlock{20000};
 
-/// The Error begins with the line that it is about: "line 3: …".
+/// The Error begins with the number of the wrong line: "line 3: …".
 Result<Profile> parseProfile(std::string_view text);
-/// Some 65,000 entries at most; kernels have no newlines in their names.
+/// Prints at most some 65,000 entries; names of kernels must not hold newlines.
 std::string printProfile(const Profile &profile);
 
 } // namespace tally::bundle

@@ -1,4 +1,4 @@
-// Verdicts: what became of one (kernel, kind).
+// Verdicts: the outcome of rewriting one (kernel, kind).
 #ifndef TALLY_BUNDLE_VERDICT_H
 #define TALLY_BUNDLE_VERDICT_H
 
@@ -13,15 +13,15 @@
 
 namespace tally {
 
-/// How a rewritten kernel yields. One name everywhere: flag, class, file, entry suffix, test
-/// folder.
+/// How a rewritten kernel yields. Flag, class, file, entry suffix and test folder share the kind's
+/// name.
 enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 
-/// Those that there is a pass for.
+/// The kinds that have a pass.
 inline constexpr std::array allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent, Kind::Pause,
                                         Kind::Checkpoint};
 
-/// A number for each of them, in that order.
+/// A number for each kind, in the order of allKinds.
 using KindCounts = std::array<std::uint64_t, allKinds.size()>;
 
 /// The kind's name in flags, reports and entry names.
@@ -31,7 +31,7 @@ constexpr std::string_view name(Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// Whether a launch of this kind is a number of workers that take virtual blocks from a counter.
+/// Whether a launch of this kind consists of workers that take virtual blocks from a counter.
 constexpr bool hasWorkers(Kind kind) {
   return kind == Kind::Persistent || kind == Kind::Pause || kind == Kind::Checkpoint;
 }
@@ -53,7 +53,7 @@ constexpr std::optional<Kind> kindFromName(std::string_view text) {
 }
 
 /// Emitted: there is a variant and it is sound. Refused: Tally cannot rewrite this kernel soundly,
-/// and says why; normal, never an error. Failed: ptxas rejected the variant.
+/// and says why; this is normal, never an error. Failed: ptxas rejected the variant.
 enum class Status : std::uint8_t { Emitted, Refused, Failed };
 
 constexpr std::string_view name(Status status) {
@@ -61,15 +61,15 @@ constexpr std::string_view name(Status status) {
   return names[static_cast<std::size_t>(status)];
 }
 
-/// What became of one kernel under one kind.
+/// The outcome of rewriting one kernel for one kind.
 struct Verdict {
   Kind kind = Kind::Slice;
   Status status = Status::Refused;
   std::string reason;     ///< reason code, e.g. "divergent-barrier"; empty when emitted
-  std::string message;    ///< one sentence; ptxas's own message when failed
-  std::uint32_t line = 0; ///< 1-based line in the input PTX that decided it; 0 when emitted
-  /// Checkpoint: bytes that each thread saves, and bytes of static shared memory that are saved for
-  /// a block; to the latter the launch's dynamic shared memory is added.
+  std::string message;    ///< one sentence; ptxas's own message if the status is Failed
+  std::uint32_t line = 0; ///< 1-based line of the input PTX that decided it; 0 when emitted
+  /// Checkpoint: bytes that each thread saves, and bytes of static shared memory that a block
+  /// saves. The launch's dynamic shared memory adds to savedSharedBytes.
   std::uint32_t recordBytes = 0, savedSharedBytes = 0;
 };
 

@@ -16,8 +16,8 @@ struct Dim3 {
 };
 
 /// The launch shape of a kernel: grid in thread blocks, block in threads, dynamic shared memory in
-/// bytes, and, where the launch asks for thread block clusters, their extents in blocks, of which
-/// the grid's are multiples. Zeros: what the kernel itself demands, if anything.
+/// bytes, and extents of the thread block clusters in blocks, which divide the grid's. Zero cluster
+/// extents: the kernel's own requirement, if any.
 struct LaunchShape {
   Dim3 grid, block;
   std::uint32_t dynamicSharedBytes = 0;
