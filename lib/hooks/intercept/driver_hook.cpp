@@ -116,7 +116,7 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
                       void **extra, Call call) {
   Hooks::shared().libraries().hooked(api());
   if (parameters && !extra && Hooks::shared().loadedImages().hasVariants(function) &&
-      Hooks::shared().served().isServedContext(contextOfThread()))
+      Hooks::shared().served().isServedContext(driverLaunches().contextOfThread()))
     return launchWithVariants(config, function, parameters, call);
   auto take = [&] {
     return takeLaunch(driverLaunches(), Hooks::shared().libraries().kernels(), config, function,

@@ -66,14 +66,6 @@ inline ForeignCopy rangeOf(void *to, CUdeviceptr from, std::size_t bytes) {
 /// Stream 0 in a call that uses it for the thread's own default stream.
 inline CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
-/// The calling thread's CUcontext; nullptr where the thread has none or the driver does not tell
-/// it.
-inline void *contextOfThread() {
-  CUcontext context = nullptr;
-  auto current = driverLaunches().currentContext;
-  return current && current(&context) == CUDA_SUCCESS ? context : nullptr;
-}
-
 /// Whether a call comes from outside the hooks. A program without kernels registers no code; its
 /// libraries' launches are counted all the same.
 inline bool isForeign() {
@@ -131,7 +123,7 @@ CUresult byRule_Range(CUstream stream, Real real, To to, What what, std::size_t 
   auto call = [&] { return real(to, what, count, given); };
   return asForeign(call, [&] {
     ForeignCopy copy = rangeOf(to, what, count);
-    copy.context = contextOfThread();
+    copy.context = driverLaunches().contextOfThread();
     copy.on = [=](cudaStream_t on) { return runtimeStatus(real(to, what, count, on)); };
     return Hooks::shared().copies().foreignCopy(foreignApi(), stream, copy,
                                                 [&] { return runtimeStatus(call()); });

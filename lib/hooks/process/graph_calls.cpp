@@ -9,10 +9,7 @@ namespace {
 
 /// The calling thread's CUcontext, which the CUDA runtime does not tell.
 void *contextOf(const CudaApi &api) {
-  CUcontext context = nullptr;
-  if (!api.copyGraphNode || !api.driver || !api.driver().currentContext)
-    return nullptr;
-  return api.driver().currentContext(&context) == CUDA_SUCCESS ? context : nullptr;
+  return api.copyGraphNode && api.driver ? api.driver().contextOfThread() : nullptr;
 }
 
 } // namespace

@@ -30,6 +30,13 @@ struct DriverLaunches {
   runtime::BatchMemOp batchMemOp = nullptr; ///< only for waits
   /// cuStreamWriteValue64
   int (*writeValue)(cudaStream_t, std::uint64_t address, std::uint64_t value, unsigned) = nullptr;
+
+  /// The calling thread's context; nullptr where the thread has none or the driver does not tell
+  /// it.
+  CUcontext contextOfThread() const {
+    CUcontext context = nullptr;
+    return currentContext && currentContext(&context) == CUDA_SUCCESS ? context : nullptr;
+  }
 };
 
 } // namespace tally::hooks

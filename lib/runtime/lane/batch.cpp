@@ -64,13 +64,13 @@ bool Pipeline::isFull() const {
   std::size_t items = 0;
   for (const Batch &each : batches)
     items += each.items.size();
-  return batches.size() == maxBatches || items > mostShort;
+  return batches.size() == StateRing::maxBatches || items > mostShort;
 }
 
 std::size_t Pipeline::freeSlot() const {
   if (isHeld())
-    return maxBatches;
-  return batches.empty() ? 0 : (batches.back().slot + 1) % maxBatches;
+    return StateRing::maxBatches;
+  return batches.empty() ? 0 : (batches.back().slot + 1) % StateRing::maxBatches;
 }
 
 const BatchItem *Pipeline::newestThatYields(const Batch *&of) const {

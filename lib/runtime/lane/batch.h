@@ -5,6 +5,7 @@
 #include "base/list_ring.h"
 #include "lane/lane_queue.h"
 #include "lane/operation.h"
+#include "resources/state_ring.h"
 
 #include "tally/policy/policy.h"
 
@@ -88,8 +89,6 @@ struct Batch {
 
 /// The operations that a lane has taken on, in order. For the dispatcher's thread.
 struct Pipeline {
-  static constexpr std::size_t maxBatches = 3;
-
   /// Unfinished operations; the first `sent` are under way.
   LaneQueue::Operations pending;
   std::size_t sent = 0;

@@ -103,7 +103,7 @@ void Lane::takeBack(const Batch &batch, const Gate &gate) {
     return;
   std::size_t lanes = gate.lanesUnderWay() + (core.pipeline.batches.empty() ? 1 : 0);
   core.trace.endRange(batch);
-  core.trace.batch(batch, core.times.lastCollected(), core.returned);
+  core.trace.batch(batch, core.times.lastCollected());
   core.times.see(batch, lanes);
   if (Result<void> taken = resume.take(batch); !taken)
     failAll(taken.error());
@@ -219,10 +219,10 @@ bool Lane::issue(const Gate &gate) {
     core.trace.wait(true);
     return false;
   }
-  return send(std::move(batch), gate);
+  return send(batch, gate);
 }
 
-bool Lane::send(Batch batch, const Gate &gate) {
+bool Lane::send(Batch &batch, const Gate &gate) {
   if (batch.pauses())
     gate.expectPausing();
   else

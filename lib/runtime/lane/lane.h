@@ -139,7 +139,7 @@ private:
   void seeBegin(Batch &batch) const;
   bool letGo(const Gate &gate);
   bool issue(const Gate &gate);
-  bool send(Batch batch, const Gate &gate);
+  bool send(Batch &batch, const Gate &gate);
   void failAll(const Error &error);
   void checkHealth(const Gate &gate);
 

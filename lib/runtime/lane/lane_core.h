@@ -26,7 +26,7 @@ struct LaneCore {
       : device(device), options(std::move(given)), own(device), streams(device, own),
         states(device, own, streams), saveArea(own, streams), queue(options.clock),
         returned(states, pipeline), times(options, device.info(), pipeline, returned),
-        trace(options, pipeline) {}
+        trace(options, pipeline, returned) {}
   LaneCore(const LaneCore &) = delete;
   LaneCore &operator=(const LaneCore &) = delete;
 

@@ -83,8 +83,7 @@ TraceEvent LaneTrace::eventOf(const BatchItem &item) const {
 
 /// The host sees only when the whole batch came back. So each item gets a share of the batch's time
 /// by its expected duration.
-void LaneTrace::batch(const Batch &batch, Nanoseconds lastCollected,
-                      const ReturnedStates &states) const {
+void LaneTrace::batch(const Batch &batch, Nanoseconds lastCollected) const {
   if (!options.trace)
     return;
   TraceEvent whole;

@@ -13,8 +13,8 @@ namespace tally::runtime {
 /// For the dispatcher's thread.
 class LaneTrace {
 public:
-  LaneTrace(const LaneOptions &options, const Pipeline &pipeline)
-      : options(options), pipeline(pipeline) {}
+  LaneTrace(const LaneOptions &options, const Pipeline &pipeline, const ReturnedStates &states)
+      : options(options), pipeline(pipeline), states(states) {}
 
   /// Tells whether work is held back now (`waits`), or work went out.
   void wait(bool waits);
@@ -26,13 +26,14 @@ public:
       runtime::endRange(batch.range);
   }
   /// Call this after the batch has come back and before LaneResume::take().
-  void batch(const Batch &batch, Nanoseconds lastCollected, const ReturnedStates &states) const;
+  void batch(const Batch &batch, Nanoseconds lastCollected) const;
 
 private:
   TraceEvent eventOf(const BatchItem &item) const;
 
   const LaneOptions &options;
   const Pipeline &pipeline;
+  const ReturnedStates &states;
   const bool hasRanges = rangesAreOn();
   std::optional<Nanoseconds> waitsSince;
 };
