@@ -181,6 +181,8 @@ cudaError_t FakeCuda::launch(const void *function, dim3 grid, dim3 block, void *
     if (!isDefault && find(stream).device != threadsDevice)
       return failed(cudaErrorInvalidResourceHandle);
     devicesOf[found->second].insert(threadsDevice);
+    streamsOf[found->second].insert(stream == cudaStreamLegacy ? nullptr : stream);
+    spoiltCaptures += isLegacyCaptured(stream);
     if (grid.x == 0 || block.x == 0 || block.x > 1024)
       return failed(cudaErrorInvalidConfiguration);
     const Kernel &kernel = kernels.at(found->second);

@@ -40,8 +40,8 @@ public:
   std::vector<cudaStream_t> copyStreams;
   /// Questions about streams that are gone, which crash the real runtime.
   std::atomic<int> queriesOfDestroyed{0};
-  /// Calls that made a capture invalid: records on the legacy stream while a blocking one is
-  /// captured, questions about the flags of one that is.
+  /// Calls that made a capture invalid: records and launches on the legacy stream while a blocking
+  /// one is captured, questions about the flags of one that is.
   std::atomic<int> spoiltCaptures{0};
   /// How often it was asked whether the stream is idle.
   int queriesOf(cudaStream_t stream) {
@@ -95,6 +95,8 @@ public:
   static constexpr int highestPriority = -5;
   /// On which devices kernels of that name were launched.
   std::map<std::string, std::set<int>> devicesOf;
+  /// On which streams, under the mutex; the legacy stream is nullptr.
+  std::map<std::string, std::set<cudaStream_t>> streamsOf;
   std::atomic<int> resets{0};
   std::atomic<bool> hasNoMemory{false}; ///< of its own, and mapped
   bool driverTellsGraphs = false;       ///< there is a driver beneath, as far as graphs go

@@ -60,7 +60,7 @@ public:
   }
 
 private:
-  std::mutex mutex;
+  std::recursive_mutex mutex; ///< recursive for calls within steadily()
   std::atomic<int> open{0};
 };
 

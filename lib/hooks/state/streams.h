@@ -65,6 +65,8 @@ struct alignas(64) StreamState { // own cache lines: no stream shares one with a
   /// For the dispatcher: the calls on this stream, and on the legacy stream, that its launches here
   /// are behind.
   std::uint64_t callsSeen = 0, legacyCallsSeen = 0;
+  /// For the dispatcher: a lane is putting work on this stream of the application.
+  bool getsLaneWork = false;
   bool destroyed = false; ///< guarded by the table's mutex
 };
 

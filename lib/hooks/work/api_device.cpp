@@ -22,7 +22,8 @@ Result<void> ApiDevice::open() {
   return {};
 }
 
-Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
+Result<void> ApiDevice::openControl(std::uint64_t controlWord, bool isOneClass) {
+  isOneClassUnderMps = isOneClass && runtime::isMpsRunning();
   TALLY_API_TRY(api, cudaEventCreateWithFlags, &order, cudaEventDisableTiming);
   driverContext = currentContext(api);
   // The emulator's streams share no connections.
@@ -241,6 +242,15 @@ bool ApiDevice::isHeldUp(runtime::StreamId earlier) {
   return !state.isOwn && captures.takesPart(*state.api, state.handle);
 }
 
+bool ApiDevice::unlessHeldUp(runtime::StreamId ofApplication, const std::function<void()> &put) {
+  return putOn(ofApplication, [&](cudaStream_t) {
+    StreamState &state = stateOf(ofApplication);
+    state.getsLaneWork = true;
+    put();
+    state.getsLaneWork = false;
+  });
+}
+
 bool ApiDevice::hasNews(runtime::StreamId earlier) {
   const StreamState &state = stateOf(earlier);
   return state.isOwn || calls.areNewOn(state);
@@ -249,7 +259,12 @@ bool ApiDevice::hasNews(runtime::StreamId earlier) {
 Result<bool> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
   std::uint64_t noted = calls.sum(), notedLegacy = calls.onLegacy();
-  if (!before.isOwn && before.callsSeen == noted)
+  bool isNew = before.isOwn || before.callsSeen != noted;
+  if (later == earlier) {
+    before.callsSeen = noted;
+    return isNew;
+  }
+  if (!isNew && !before.getsLaneWork)
     return false;
   cudaStream_t behind = stateOf(later).handle;
   Result<bool> done = captures.steadily([&]() -> Result<bool> {

@@ -7,8 +7,21 @@
 namespace tally::runtime {
 
 Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
+  const Operation &first = *batch.items.front().operation;
+  bool isOnApplications = first.type != Operation::Type::Call && first.ordered &&
+                          batch.behind == 0 && streams.mayUseApplication() &&
+                          core.device.takesLaneWork(*first.ordered);
+  if (!isOnApplications)
+    return sendOn(streams.main(), batch, gate);
+  Result<void> sent;
+  bool isPut = core.device.unlessHeldUp(
+      *first.ordered, [&] { sent = sendOn(*first.ordered, batch, gate); });
+  return isPut ? sent : sendOn(streams.main(), batch, gate);
+}
+
+Result<void> BatchSender::sendOn(StreamId home, Batch &batch, const Gate &gate) {
   if (batch.canYield()) {
-    Result<std::size_t> claimed = core.states.claim(batch.items.size(), pipeline.isHeld());
+    Result<std::size_t> claimed = core.states.claim(batch.items.size(), home, pipeline.isHeld());
     if (!claimed)
       return claimed.error();
     batch.firstState = *claimed;
@@ -32,7 +45,7 @@ Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
       isPut = true;
     }
     if (!item.dropped)
-      if (Result<void> issued = sendItem(batch, gone); !issued) {
+      if (Result<void> issued = sendItem(home, batch, gone); !issued) {
         if (isHeldUp(*item.operation))
           break;
         // The device does not take the variant in this shape: do not try it again.
@@ -56,6 +69,8 @@ Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
       core.ring().undo();
     batch.items.pop_back();
   }
+  if (Result<void> left = streams.leaveApplication(); !left)
+    return left;
   if (gone == 0 && !isPut)
     return {};
   if (batch.canYield())
@@ -96,11 +111,13 @@ bool BatchSender::isHeldUp(const Operation &operation) const {
   return operation.ordered && core.device.isHeldUp(*operation.ordered);
 }
 
-Result<void> BatchSender::sendItem(Batch &batch, std::size_t index) {
+Result<void> BatchSender::sendItem(StreamId home, Batch &batch, std::size_t index) {
   Operation &operation = *batch.items[index].operation;
   bool isApart = operation.type == Operation::Type::Launch && !pipeline.isHeld() &&
                  (!operation.run.progress || batch.items[index].leavesVariant);
-  StreamId on = isApart ? streams.nonPreemptible() : streams.home(pipeline.isHeld());
+  StreamId on = operation.ordered == home ? home
+                : isApart                 ? streams.nonPreemptible()
+                                          : streams.home(pipeline.isHeld());
   if (Result<void> behind = streams.continueOn(on); !behind)
     return behind;
   switch (operation.type) {

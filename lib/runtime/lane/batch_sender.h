@@ -28,7 +28,9 @@ public:
   bool isHeldUp(const Operation &operation) const;
 
 private:
-  Result<void> sendItem(Batch &batch, std::size_t index);
+  /// `home`: the main stream, or a stream of the application, which then gets its own operations.
+  Result<void> sendOn(StreamId home, Batch &batch, const Gate &gate);
+  Result<void> sendItem(StreamId home, Batch &batch, std::size_t index);
   Result<void> putMarker(Batch &batch, const MappedMemory &word, StreamId on);
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
   Result<void> sendBehind(Batch &batch, std::size_t index);

@@ -66,7 +66,7 @@ Result<void> LaneResume::take(const Batch &batch) {
     Operation &operation = *batch.late[i];
     // All operations before the put are done, so the put may go on any stream.
     if (operation.put && !operation.put(operation.ordered.value_or(core.streams.main())))
-      operation.put(core.streams.main());
+      operation.put(core.streams.useMain());
     finishFront(operation);
   }
   return {};

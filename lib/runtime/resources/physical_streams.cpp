@@ -2,6 +2,8 @@
 
 #include "base/spin.h"
 
+#include <utility>
+
 namespace tally::runtime {
 
 Result<void> PhysicalStreams::open(std::uint32_t smsOfNonPreemptible, bool waits) {
@@ -51,11 +53,25 @@ void PhysicalStreams::endResumes() {
 }
 
 Result<void> PhysicalStreams::continueOn(StreamId target) {
+  if (std::exchange(left, {}) == target) {
+    newest = target;
+    return {};
+  }
   if (target == newest)
     return {};
   if (Result<bool> behind = device.waitFor(target, newest); !behind)
     return behind.error();
   newest = target;
+  return {};
+}
+
+Result<void> PhysicalStreams::leaveApplication() {
+  if (!mayUseApplication() || newest == stream)
+    return {};
+  StreamId from = newest;
+  if (Result<void> behind = continueOn(stream); !behind)
+    return behind;
+  left = from;
   return {};
 }
 

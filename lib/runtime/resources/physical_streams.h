@@ -22,6 +22,11 @@ public:
   void close();
 
   StreamId main() const { return stream; }
+  /// The main stream, for work that need not come behind the newest work.
+  StreamId useMain() {
+    left.reset();
+    return stream;
+  }
   /// The stream for kernels that cannot yield; the main stream unless it is confined to some SMs.
   StreamId nonPreemptible() const { return ofNonPreemptible; }
   /// The stream with the newest work, which runs after the work on the other streams.
@@ -35,7 +40,15 @@ public:
   StreamId home(bool isHeld) const { return isHeld ? *ofResumed : stream; }
 
   /// Makes `target` current: work sent from now on runs after all earlier work on any stream.
+  /// `target` may be a stream of the application that takes the lane's work; leaveApplication()
+  /// must follow before such a stream may be held up.
   Result<void> continueOn(StreamId target);
+  /// Makes the main stream current again if a stream of the application is. Back on that stream no
+  /// wait is needed unless other work than markers was put on the main stream meanwhile.
+  Result<void> leaveApplication();
+  /// Whether streams of the application may take the lane's work: no other stream than the main
+  /// stream is for some of it.
+  bool mayUseApplication() const { return !ofResumed && ofNonPreemptible == stream; }
   /// Makes `target` current without a wait for earlier work on the other streams.
   void switchTo(StreamId target) { newest = target; }
   /// Destroys the stream for resumed launches: the main stream never waits from now on.
@@ -50,6 +63,9 @@ private:
   LaneResources &own;
   StreamId stream{}, ofNonPreemptible{}, newest{};
   std::optional<StreamId> ofMarks, ofResumed;
+  /// The stream of the application with the newest work; the main stream, which is current, has
+  /// only markers behind that work.
+  std::optional<StreamId> left;
 };
 
 } // namespace tally::runtime

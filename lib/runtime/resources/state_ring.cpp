@@ -24,7 +24,7 @@ Result<void> StateRing::open(std::size_t halfRing) {
   return {};
 }
 
-Result<std::size_t> StateRing::claim(std::size_t count, bool isHeld) {
+Result<std::size_t> StateRing::claim(std::size_t count, StreamId on, bool isHeld) {
   if (isHeld) {
     std::size_t apart = 2 * half;
     if (Result<void> cleared = device.fill(streams.current(), address(apart), std::byte{0},
@@ -46,9 +46,9 @@ Result<std::size_t> StateRing::claim(std::size_t count, bool isHeld) {
     --freshHalves;
     return first;
   }
-  if (Result<void> behind = streams.continueOn(streams.main()); !behind)
+  if (Result<void> behind = streams.continueOn(on); !behind)
     return behind.error();
-  if (Result<void> cleared = device.fill(streams.main(), address(first), std::byte{0},
+  if (Result<void> cleared = device.fill(on, address(first), std::byte{0},
                                          half * sizeof(tally_launch_state));
       !cleared)
     return cleared.error();

@@ -26,8 +26,8 @@ public:
   /// `halfRing`: states in one half.
   Result<void> open(std::size_t halfRing);
   /// Claims `count` consecutive cleared states and returns the number of the first. A half of the
-  /// ring is cleared in stream order when it is entered.
-  Result<std::size_t> claim(std::size_t count, bool isHeld);
+  /// ring is cleared on the stream `on` when it is entered.
+  Result<std::size_t> claim(std::size_t count, StreamId on, bool isHeld);
   /// Call this after claim(): `used` of the states from `first` on were used.
   void advance(std::size_t first, std::size_t used, bool isHeld) {
     if (!isHeld)

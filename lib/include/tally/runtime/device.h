@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -171,6 +172,18 @@ public:
   virtual bool isHeldUp(StreamId earlier) {
     static_cast<void>(earlier);
     return false;
+  }
+  /// Whether a lane puts the work of this stream of the application on the stream itself, rather
+  /// than on a stream of its own behind a wait. The answer never changes. Such work may only be put
+  /// there within unlessHeldUp().
+  virtual bool takesLaneWork(StreamId /*ofApplication*/) const { return false; }
+  /// Calls `put` unless isHeldUp(); the stream is not held up before `put` returns. Returns whether
+  /// `put` was called.
+  virtual bool unlessHeldUp(StreamId ofApplication, const std::function<void()> &put) {
+    if (isHeldUp(ofApplication))
+      return false;
+    put();
+    return true;
   }
 
 protected:
