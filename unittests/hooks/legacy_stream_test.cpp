@@ -1,5 +1,5 @@
-// Under MPS the legacy stream's best-effort work goes on the legacy stream itself; over the fake CUDA
-// runtime.
+// Under MPS the legacy stream's best-effort work goes on the legacy stream itself; over the fake
+// CUDA runtime.
 #include "../support/files.h"
 #include "../support/variable.h"
 #include "harness.h"
@@ -71,7 +71,8 @@ TEST_CASE("under MPS the legacy stream's work goes on that stream, other streams
   }
 }
 
-TEST_CASE("without MPS, or with high-priority work in the process, no lane uses the legacy stream") {
+TEST_CASE(
+    "without MPS, or with high-priority work in the process, no lane uses the legacy stream") {
   for (bool underMps : {false, true}) {
     std::optional<MpsFolder> folder;
     if (underMps)
@@ -105,7 +106,8 @@ TEST_CASE("a call past the queue comes before what is queued behind it on the le
   CHECK(cell == Harness::mixed(5, 2, 3));
 }
 
-TEST_CASE("while a blocking stream is captured nothing goes on the legacy stream, and work goes on") {
+TEST_CASE(
+    "while a blocking stream is captured nothing goes on the legacy stream, and work goes on") {
   MpsFolder folder;
   LegacyHarness h;
   cudaStream_t blocking = h.stream(0, cudaStreamDefault);

@@ -34,7 +34,8 @@ Result<void> BestEffortEngine::open() {
 Result<void> BestEffortEngine::openOnOwnThread() {
   int number = device.number();
   beOnOwnThread(api, number);
-  if (Result<void> done = device.openControl(runtime::DeviceControl::initialWord(), settings.bestEffort);
+  if (Result<void> done =
+          device.openControl(runtime::DeviceControl::initialWord(), settings.bestEffort);
       !done)
     return done;
   activity.controlWord().setTrigger(device.trigger());

@@ -14,8 +14,8 @@ Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
   if (!isOnApplications)
     return sendOn(streams.main(), batch, gate);
   Result<void> sent;
-  bool isPut = core.device.unlessHeldUp(
-      *first.ordered, [&] { sent = sendOn(*first.ordered, batch, gate); });
+  bool isPut =
+      core.device.unlessHeldUp(*first.ordered, [&] { sent = sendOn(*first.ordered, batch, gate); });
   return isPut ? sent : sendOn(streams.main(), batch, gate);
 }
 

@@ -48,8 +48,8 @@ Result<std::size_t> StateRing::claim(std::size_t count, StreamId on, bool isHeld
   }
   if (Result<void> behind = streams.continueOn(on); !behind)
     return behind.error();
-  if (Result<void> cleared = device.fill(on, address(first), std::byte{0},
-                                         half * sizeof(tally_launch_state));
+  if (Result<void> cleared =
+          device.fill(on, address(first), std::byte{0}, half * sizeof(tally_launch_state));
       !cleared)
     return cleared.error();
   return first;
