@@ -2,7 +2,7 @@
 #
 #   runtime  libtally_runtime.a with all that an application needs (hooks, runtime, emulator), headers,
 #            the link options, the CMake package; tally and tally-top. No LLVM.
-#   tools    tally-ptxopt and tally-verify, and their half of the CMake package.
+#   tools    tally-ptxopt, tally-sim and tally-verify, and their half of the CMake package.
 #
 # and a .deb of each by cpack.
 include(GNUInstallDirs)
@@ -105,9 +105,9 @@ install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 if(TALLY_HAVE_LLVM)
   if(NOT LLVM_LIBRARY_DIR MATCHES "^/usr/lib")
     # Where a distribution puts it, it is found without.
-    set_target_properties(tally-ptxopt tally-verify PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
+    set_target_properties(tally-ptxopt tally-sim tally-verify PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
   endif()
-  install(TARGETS tally-ptxopt tally-verify EXPORT tallyTools COMPONENT tools
+  install(TARGETS tally-ptxopt tally-sim tally-verify EXPORT tallyTools COMPONENT tools
     RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   install(EXPORT tallyTools NAMESPACE tally:: DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT tools)
 endif()

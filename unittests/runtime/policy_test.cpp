@@ -8,7 +8,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
+#include <utility>
 
 using namespace tally;
 using namespace tally::runtime;
@@ -52,11 +54,27 @@ TEST_CASE("slo: without a busy time seen it is priority") {
   CHECK(policy.decide(idleFor(1us)).longestNonPreemptible == anyKnownDuration);
 }
 
+namespace {
+
+/// Shows the policy intervals with a busy time in each, until its factor is 1 or 0.
+void show(SloPolicy &policy, Snapshot &now) {
+  for (int i = 0; i < 30; ++i) {
+    now.now += policy.interval;
+    ++now.busyPeriods;
+    static_cast<void>(policy.decide(now));
+  }
+}
+
+} // namespace
+
 TEST_CASE("slo: light kernels go beside a request while there is slack") {
-  SloPolicy policy{.target = 2ms, .lightShare = 0.25, .least = 50us};
+  SloPolicy policy;
+  policy.target = 2ms;
+  policy.queues = false;
   Snapshot now = activeFor(100us);
-  now.busyPeriods = 10;
   now.busyHigh = 1200us;
+  now.busyMean = 1ms;
+  show(policy, now);
   Decision decision = policy.decide(now); // 800 us of slack
   CHECK(decision.runBestEffort);
   CHECK(decision.longest == 200us);
@@ -73,9 +91,47 @@ TEST_CASE("slo: light kernels go beside a request while there is slack") {
   CHECK(!policy.decide(now).runBestEffort);
 }
 
+TEST_CASE("slo: sharing begins slowly, and stops where the target is not kept") {
+  SloPolicy policy;
+  policy.target = 2ms;
+  policy.queues = false;
+  Snapshot now = activeFor(100us);
+  now.busyHigh = 1200us;
+  now.busyMean = 1ms;
+  now.busyPeriods = 1;
+  CHECK(!policy.decide(now).runBestEffort);
+  now.now += policy.interval;
+  ++now.busyPeriods;
+  CHECK(policy.decide(now).longest == 10us); // a twentieth
+  show(policy, now);
+  CHECK(policy.decide(now).longest == 200us);
+  now.busyHigh = 2100us;
+  now.now += policy.interval;
+  ++now.busyPeriods;
+  CHECK(!policy.decide(now).runBestEffort);
+  now.busyHigh = 1200us;
+  CHECK(policy.decide(now).longest == 100us); // half of it
+}
+
+TEST_CASE("slo: where requests queue, sharing shrinks with the idle part of the time") {
+  for (auto [mean, longest] :
+       {std::pair(5ms, 180us), std::pair(25ms, 100us), std::pair(45ms, 20us)}) {
+    SloPolicy policy;
+    policy.target = 46ms;
+    policy.lightShare = 0.2;
+    Snapshot now = activeFor(0us);
+    now.busyHigh = 45ms;
+    now.busyMean = mean; // one in each 50 ms
+    show(policy, now);
+    CHECK(std::abs((policy.decide(now).longest - longest).count()) < 2000);
+  }
+}
+
 TEST_CASE(
     "slo: while idle, what cannot yield has to fit the slack, for as long as patience lasts") {
-  SloPolicy policy{.target = 2ms, .patience = 20ms};
+  SloPolicy policy;
+  policy.target = 2ms;
+  policy.patience = 20ms;
   Snapshot now = idleFor(10us);
   now.busyPeriods = 1;
   now.busyHigh = 1200us;
@@ -85,6 +141,24 @@ TEST_CASE(
   CHECK(decision.longestNonPreemptible == 800us);
   now.heldBack = 20ms;
   CHECK(policy.decide(now).longestNonPreemptible == anyDuration);
+}
+
+TEST_CASE("slo: without slack it is priority") {
+  SloPolicy policy;
+  policy.target = 2ms;
+  for (std::chrono::nanoseconds high : {1960us, 2100us, 9000us}) {
+    Snapshot now = idleFor(10us);
+    now.busyPeriods = 10;
+    now.busyHigh = high;
+    CHECK(policy.decide(now).runBestEffort);
+    CHECK(policy.decide(now).longestNonPreemptible == anyKnownDuration);
+    now.sinceHighPriorityEnded = 1ms;
+    CHECK(policy.decide(now).longestNonPreemptible == anyDuration);
+    now = activeFor(10us);
+    now.busyPeriods = 10;
+    now.busyHigh = high;
+    CHECK(!policy.decide(now).runBestEffort);
+  }
 }
 
 TEST_CASE("steering: up by steps, down by a factor, and only where a busy time was seen") {
@@ -265,9 +339,9 @@ TEST_CASE("policies as text") {
         "unknown policy 'sloth'; there are priority, slo, partition, rate, share");
   CHECK(error("slo:") == "");
   CHECK(error("slo:goal=2") == "policy 'slo' does not take 'goal=2'; it takes target-us=, "
-                               "light-share=, least-us=, patience-us=");
+                               "light-share=, least-us=, patience-us=, queues=");
   CHECK(error("slo:target-us") == "policy 'slo' does not take 'target-us'; it takes target-us=, "
-                                  "light-share=, least-us=, patience-us=");
+                                  "light-share=, least-us=, patience-us=, queues=");
   CHECK(error("slo:target-us=2ms") ==
         "policy 'slo': target-us=2ms is no number from 0 to 1000000000");
   CHECK(error("slo:light-share=2") == "policy 'slo': light-share=2 is no number from 0 to 1");

@@ -9,6 +9,7 @@
 #include "tally/policy/policy.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tally {
 
@@ -16,44 +17,85 @@ namespace tally {
 /// (Snapshot::busyHigh), or has taken so far if that is more. The slack uses measured times only,
 /// so sharing that slows requests down reduces the slack, and with it the sharing.
 ///
+///  - While high-priority work is active, a kernel runs if it is predicted to take at most
+///    `lightShare` of the slack, times a steered factor. The factor grows from 0 to 1 by `step` in
+///    each interval in which the target is kept, and is halved in each in which it is not: under a
+///    high load a little harm to each request adds up.
 ///  - While no high-priority work is active all best-effort work runs. A kernel that cannot yield
 ///    runs only if it is predicted to fit the slack, or has waited for `patience`.
-///  - While high-priority work is active, a kernel runs if it is predicted to take at most
-///    `lightShare` of the slack. With less slack than `least`, no kernel runs.
-///  - Until a busy time has been seen, the policy is strict priority.
+///  - With less slack than `least`, and until a busy time has been seen, the policy is strict
+///    priority. Where high-priority work alone misses the target, to hold best-effort work back
+///    would not help.
+///  - Where requests queue, the harm to one passes on to the next, all the more the less idle time
+///    there is. So the slack for light kernels shrinks with the part of the time that is idle
+///    (`queues`).
 ///
-/// Where requests overlap or queue, one busy time spans all of them.
+/// The target is for a busy time: from the begin of the first of several requests that overlap to
+/// the end of the last. The time that a request waits in the server's own queue is unknown here.
 struct SloPolicy {
   static constexpr bool limitsSms = false; ///< the policy never sets Decision::sms
 
   std::chrono::nanoseconds target{std::chrono::milliseconds(10)}; ///< latency of a request
   double lightShare = 0.25; ///< part of the slack that a light kernel may take; 0 to 1
-  /// Slack below which no best-effort work runs beside a request; 0 or more.
+  /// Slack below which the policy is strict priority; 0 or more.
   std::chrono::nanoseconds least{std::chrono::microseconds(50)};
   /// Waiting time after which a kernel that cannot yield runs in any idle time; 0 or more.
-  std::chrono::nanoseconds patience{std::chrono::milliseconds(20)};
+  std::chrono::nanoseconds patience{std::chrono::milliseconds(5)};
+  /// Whether requests may queue. False: the next request, or step of a generation, comes only when
+  /// the one before is over.
+  bool queues = true;
+  /// Growth of the steered factor in an interval that kept the target; 0 to 1.
+  double step = 0.05;
+  /// Time between two changes of the factor, above 0. An interval without a busy time changes
+  /// nothing.
+  std::chrono::nanoseconds interval{std::chrono::milliseconds(50)};
 
-  /// Reads busyPeriods, busyHigh, activeFor, highPriorityActive and heldBack; before the first busy
-  /// time, the fields that PriorityPolicy::decide() reads. Keeps no state.
-  Decision decide(const Snapshot &now) const {
-    if (now.busyPeriods == 0) {
+  /// Reads now, busyPeriods, busyMean, busyHigh, activeFor, highPriorityActive and heldBack; as
+  /// strict priority, the fields that PriorityPolicy::decide() reads.
+  Decision decide(const Snapshot &now) {
+    double factor = steer(now);
+    std::chrono::nanoseconds slack = target - std::max(now.busyHigh, now.activeFor);
+    if (now.busyPeriods == 0 || slack < least) {
       PriorityPolicy strict;
       strict.patience = patience;
       return strict.decide(now);
     }
-    std::chrono::nanoseconds slack = target - std::max(now.busyHigh, now.activeFor);
     Decision decision;
+    decision.runBestEffort = true;
     if (now.highPriorityActive == 0) {
-      decision.runBestEffort = true;
       decision.longestNonPreemptible = now.heldBack >= patience ? anyDuration : slack;
       return decision;
     }
-    decision.runBestEffort = slack >= least;
+    if (queues)
+      factor *= idle;
     decision.longest = std::chrono::nanoseconds(
-        static_cast<std::int64_t>(static_cast<double>(slack.count()) * lightShare));
+        static_cast<std::int64_t>(static_cast<double>(slack.count()) * lightShare * factor));
     decision.longestNonPreemptible = decision.longest;
+    decision.runBestEffort = decision.longest.count() > 0;
     return decision;
   }
+
+private:
+  /// Returns the factor, 0 to 1; below `step` it is 0.
+  double steer(const Snapshot &now) {
+    if (!last)
+      last = now.now;
+    if (now.now - *last >= interval && now.busyPeriods != seen) {
+      double busy = static_cast<double>(now.busyPeriods - seen) *
+                    static_cast<double>(now.busyMean.count()) /
+                    static_cast<double>((now.now - *last).count());
+      idle = (3 * idle + std::clamp(1 - busy, 0.0, 1.0)) / 4;
+      last = now.now;
+      seen = now.busyPeriods;
+      kept = now.busyHigh > target ? kept / 2 : std::min(kept + step, 1.0);
+    }
+    return kept < step ? 0 : kept;
+  }
+
+  double kept = 0;
+  double idle = 0; ///< part of the time, recently
+  std::uint64_t seen = 0;
+  std::optional<std::chrono::nanoseconds> last;
 };
 
 } // namespace tally

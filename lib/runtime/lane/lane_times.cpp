@@ -59,11 +59,12 @@ void LaneTimes::account(const Batch &batch, std::size_t lanes) {
   }
 }
 
-/// If a request came, the time is too long; it counts only for a kernel without a known duration.
+/// If a request came, or the batch went beside one, the time is too long; it counts only for a
+/// kernel without a known duration.
 bool LaneTimes::isMeasurable(const Batch &batch) {
   bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(),
                                [](const BatchItem &each) { return each.plan && !each.dropped; });
-  if (!batch.statesComing || !ofKernels)
+  if ((!batch.statesComing && !batch.shares) || !ofKernels)
     return ofKernels;
   return batch.items.size() == 1 && !batch.items[0].canYield &&
          !batch.items[0].plan->duration.known();

@@ -1,0 +1,66 @@
+// What a simulation runs: requests, a training, a device and the costs of its calls.
+#ifndef TALLY_SIM_SCENARIO_H
+#define TALLY_SIM_SCENARIO_H
+
+#include "tally/policy/policy.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tally::sim {
+
+using Nanoseconds = std::chrono::nanoseconds;
+
+/// A kernel of the training. With the device to itself, `blocks` of its thread blocks run at a
+/// time, one on each SM, and each takes `block`.
+struct TrainingKernel {
+  std::string name;
+  Nanoseconds duration{0};  ///< of the whole kernel, alone on the device; above 0
+  Nanoseconds block{0};     ///< of one thread block; 0 or more than `duration`: one wave
+  bool hasVariants = false; ///< a persistent variant; else the kernel is non-preemptible
+  Nanoseconds host{0};      ///< time from the launch before to this launch in the program
+};
+
+/// The requests of one server, in an open loop.
+struct Requests {
+  std::vector<Nanoseconds> services; ///< GPU times, alone; taken in turn. Not empty, each above 0
+  double load = 0.3;                 ///< mean service time over mean time between arrivals
+  /// Arrivals; empty: exponential times between arrivals, by `seed`.
+  std::vector<Nanoseconds> arrivals;
+  /// A closed loop instead: the next request comes so long after the end of the one before.
+  std::optional<Nanoseconds> think;
+  std::uint64_t seed = 1;
+  /// Part of the SMs that a request fills, 0 to 1. Best-effort work may use the rest beside it.
+  double fills = 1;
+  /// How much longer a request takes while best-effort work has all SMs beside it: 0.5 for half as
+  /// long again. On a part of the SMs it is that part of it.
+  double slowdown = 0.5;
+};
+
+/// Times that calls and the device take, of an H100 and an H200 (docs/history/results-2026-11.md).
+struct Costs {
+  Nanoseconds launch{3500}; ///< a launch call of the dispatcher
+  Nanoseconds call{1300};   ///< another call of the driver
+  Nanoseconds write{3000};  ///< from the call that writes the control word to running blocks
+  Nanoseconds marker{1500}; ///< from a stream write on the device to the host's sight
+  Nanoseconds begin{2000};  ///< from one kernel of a stream to the next
+  Nanoseconds look{400};    ///< one look of the dispatcher's thread over its lanes
+};
+
+struct Scenario {
+  std::uint32_t smCount = 132;
+  Requests requests;
+  std::vector<TrainingKernel> training; ///< one step; not empty
+  Nanoseconds step{0};                  ///< of a step alone on the device, plain; above 0
+  std::uint32_t stepsAhead = 2;         ///< steps that the program is ahead of the device
+  Costs costs;
+  std::string policy;                               ///< as TALLY_POLICY has it; "": priority
+  Nanoseconds bound{std::chrono::microseconds(20)}; ///< as TALLY_BOUND_US has it
+  Nanoseconds length{std::chrono::seconds(10)};     ///< virtual time
+};
+
+} // namespace tally::sim
+
+#endif

@@ -1,0 +1,159 @@
+// Policies on made-up loads, in virtual time: what they promise at 10 to 90 % load, under the
+// runtime's own dispatcher.
+#include "simulation.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+using namespace tally::sim;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Requests of 1 ms beside a training of long and short kernels, one of them without variants.
+Scenario mixed(double load, const std::string &policy = "") {
+  Scenario scenario;
+  scenario.requests.services = {1ms};
+  scenario.requests.load = load;
+  scenario.training = {{"long", 500us, 50us, true, 5us},
+                       {"short", 20us, 0us, false, 5us},
+                       {"middle", 200us, 20us, true, 5us}};
+  scenario.step = 720us;
+  scenario.policy = policy;
+  scenario.length = 5s;
+  return scenario;
+}
+
+Outcome run(const Scenario &scenario) {
+  auto outcome = simulate(scenario);
+  REQUIRE_MESSAGE(outcome, outcome.error().message);
+  return *outcome;
+}
+
+/// Of the 99th percentile; over that of the server alone.
+double lateness(const Outcome &outcome) { return outcome.p99() / outcome.p99Alone(); }
+
+std::string micros(double nanoseconds) {
+  return std::to_string(static_cast<std::uint64_t>(nanoseconds / 1000));
+}
+
+const double loads[] = {0.1, 0.3, 0.5, 0.7, 0.9};
+
+} // namespace
+
+TEST_CASE("priority: requests hardly notice the training, which gets the time that they leave") {
+  for (double load : loads) {
+    CAPTURE(load);
+    Outcome outcome = run(mixed(load));
+    CHECK(lateness(outcome) <= 1.05);
+    CHECK(outcome.p50() / outcome.p50Alone() <= 1.08);
+    CHECK(outcome.bestEffortOverRest() >= 0.95);
+    CHECK(outcome.active == doctest::Approx(load).epsilon(0.1));
+  }
+}
+
+TEST_CASE("priority: blocks of 500 us hold requests up, and none by more than two of them") {
+  Scenario scenario = mixed(0.3);
+  scenario.training = {{"blocks", 5ms, 500us, true, 5us}};
+  scenario.step = 5ms;
+  Outcome outcome = run(scenario);
+  CHECK(outcome.p50() - outcome.p50Alone() > 100e3);
+  for (std::size_t i = 0; i < outcome.latencies.size(); ++i)
+    CHECK(outcome.latencies[i] - outcome.alone[i] < 3ms); // several requests of one busy time
+  CHECK(outcome.bestEffortOverRest() >= 0.9);
+}
+
+TEST_CASE("a kernel without variants is sent when requests are absent, however long it is") {
+  Scenario scenario = mixed(0.3);
+  scenario.training = {{"products", 2ms, 0us, false, 5us}};
+  scenario.step = 2ms;
+  Outcome outcome = run(scenario);
+  CHECK(lateness(outcome) > 1.2); // there is no remedy
+  CHECK(outcome.bestEffortOverRest() >= 0.9);
+}
+
+TEST_CASE("slo: the target is kept, and the training gets no less than under priority") {
+  for (double load : loads)
+    for (double factor : {1.1, 1.25, 2.0}) {
+      CAPTURE(load);
+      CAPTURE(factor);
+      Outcome strict = run(mixed(load));
+      // Of a request's own time; it is the same for all.
+      Outcome outcome = run(mixed(load, "slo:target-us=" + micros(1e6 * factor)));
+      CHECK(lateness(outcome) <= std::min(factor, 1.1));
+      CHECK(outcome.bestEffort() >= strict.bestEffort() * 0.99);
+    }
+}
+
+TEST_CASE("slo: a target that the server alone misses does not starve the training") {
+  for (double load : loads) {
+    CAPTURE(load);
+    Outcome strict = run(mixed(load));
+    Outcome outcome = run(mixed(load, "slo:target-us=900"));
+    CHECK(outcome.bestEffort() >= strict.bestEffort() * 0.99);
+    CHECK(lateness(outcome) <= 1.05);
+  }
+}
+
+TEST_CASE(
+    "slo: beside a generation that leaves little time the training gets what the target allows") {
+  // Steps of 10 ms that leave half of the SMs free, each 1 ms after the one before.
+  auto generation = [](const std::string &policy) {
+    Scenario scenario = mixed(0, policy);
+    scenario.requests.services = {10ms};
+    scenario.requests.think = 1ms;
+    scenario.requests.fills = 0.5;
+    scenario.requests.slowdown = 0.3;
+    scenario.length = 10s;
+    return run(scenario);
+  };
+  Outcome strict = generation("priority");
+  CHECK(lateness(strict) <= 1.02);
+  CHECK(strict.bestEffort() <= 0.1);
+  Outcome tight = generation("slo:target-us=11000,queues=0");
+  CHECK(tight.p99() <= 11e6 * 1.02);
+  CHECK(tight.bestEffort() >= strict.bestEffort());
+  Outcome loose = generation("slo:target-us=15000,queues=0");
+  CHECK(loose.p99() <= 15e6);
+  CHECK(loose.bestEffort() >= 4 * strict.bestEffort());
+}
+
+TEST_CASE("partition and rate neither starve the training nor make it yield without end") {
+  for (const char *policy : {"partition", "partition:least=0.3,most=0.3", "rate"})
+    for (double load : loads) {
+      CAPTURE(policy);
+      CAPTURE(load);
+      Outcome outcome = run(mixed(load, policy));
+      CHECK(outcome.bestEffortOverRest() >= 0.8);
+      CHECK(static_cast<double>(outcome.yields) / static_cast<double>(outcome.latencies.size()) <
+            3);
+    }
+}
+
+TEST_CASE("the same scenario gives the same outcome, another seed another one") {
+  Outcome one = run(mixed(0.5)), other = run(mixed(0.5));
+  CHECK(one.latencies == other.latencies);
+  CHECK(one.steps == other.steps);
+  Scenario scenario = mixed(0.5);
+  scenario.requests.seed = 2;
+  CHECK(run(scenario).latencies != one.latencies);
+}
+
+TEST_CASE("nobody serves: the training runs as fast as it is") {
+  Outcome outcome = run(mixed(0));
+  CHECK(outcome.latencies.empty());
+  CHECK(outcome.bestEffort() >= 0.97);
+}
+
+TEST_CASE("what cannot be simulated is an error") {
+  Scenario scenario = mixed(0.3, "slo:target-us=none");
+  CHECK(!simulate(scenario));
+  scenario = mixed(0.3);
+  scenario.training.clear();
+  CHECK(!simulate(scenario));
+  scenario = mixed(0.3);
+  scenario.requests.services.clear();
+  CHECK(!simulate(scenario));
+}
