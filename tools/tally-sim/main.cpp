@@ -42,9 +42,12 @@ std::string row(const Scenario &scenario, const Outcome &outcome) {
   // A closed loop and given arrivals have no load to choose.
   bool isChosen = !scenario.requests.think && scenario.requests.arrivals.empty();
   std::string load = isChosen ? fmt::format("{:.2f}", scenario.requests.load) : "-";
-  return fmt::format("{:30} {:>5} {:8} {:7.3f} {:8.3f} {:10.1f} {:8.3f} {:8.3f} {:10.3f} {:8}",
-                     policy, load, outcome.latencies.size(), outcome.p50() / outcome.p50Alone(),
-                     outcome.p99() / outcome.p99Alone(), outcome.p99() / us, outcome.active,
+  auto over = [](double figure, double alone) {
+    return alone > 0 ? fmt::format("{:.3f}", figure / alone) : std::string("-"); // no requests
+  };
+  return fmt::format("{:30} {:>5} {:8} {:>7} {:>8} {:10.1f} {:8.3f} {:8.3f} {:10.3f} {:8}", policy,
+                     load, outcome.latencies.size(), over(outcome.p50(), outcome.p50Alone()),
+                     over(outcome.p99(), outcome.p99Alone()), outcome.p99() / us, outcome.active,
                      outcome.bestEffort(), outcome.bestEffortOverRest(), outcome.yields);
 }
 
