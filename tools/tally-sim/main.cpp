@@ -1,6 +1,7 @@
 // tally-sim: a policy on a load, in virtual time (docs/reference/tally-sim.md).
 #include "scenario_file.h"
 #include "simulation.h"
+#include "trace_scenario.h"
 
 #include <llvm/Support/CommandLine.h>
 
@@ -18,7 +19,14 @@ namespace {
 namespace cl = llvm::cl;
 
 cl::OptionCategory ours("Options");
-cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("SCENARIO.json"), cl::cat(ours));
+cl::opt<std::string> file(cl::Positional, cl::Required, cl::desc("SCENARIO.json or TRACE.json"),
+                          cl::cat(ours));
+cl::opt<bool> isTrace("trace",
+                      cl::desc("the file is a trace of a best-effort process (TALLY_TRACE)"),
+                      cl::cat(ours));
+cl::opt<double> blockUs("block-us", cl::init(10),
+                        cl::desc("duration of the thread blocks of a trace's variants"),
+                        cl::cat(ours));
 cl::list<std::string>
     policies("policy", cl::value_desc("TEXT"),
              cl::desc("a policy as TALLY_POLICY has it; may be given several times"),
@@ -51,18 +59,26 @@ std::string row(const Scenario &scenario, const Outcome &outcome) {
                      outcome.bestEffort(), outcome.bestEffortOverRest(), outcome.yields);
 }
 
+Result<Scenario> readTrace() {
+  Result<launcher::ProcessTrace> trace = launcher::readTrace(file);
+  if (!trace)
+    return trace.error();
+  Result<Scenario> scenario = scenarioOf(*trace, fromMicroseconds(blockUs));
+  return scenario ? scenario : Error{file + ": " + scenario.error().message};
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(ours);
   cl::ParseCommandLineOptions(argc, argv, "Simulates a policy on a load, in virtual time.\n");
-  Result<Scenario> scenario = readScenario(file);
+  Result<Scenario> scenario = isTrace ? readTrace() : readScenario(file);
   if (!scenario) {
     fmt::print(stderr, "tally-sim: error: {}\n", scenario.error().message);
     return 1;
   }
   if (seconds > 0)
-    scenario->length = Nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+    scenario->length = fromMicroseconds(seconds * 1e6);
   std::vector<std::string> texts(policies.begin(), policies.end());
   if (texts.empty())
     texts.push_back(scenario->policy);

@@ -4,6 +4,7 @@
 
 #include "tally/policy/policy.h"
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,10 @@
 namespace tally::sim {
 
 using Nanoseconds = std::chrono::nanoseconds;
+
+inline Nanoseconds fromMicroseconds(double value) {
+  return Nanoseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
+}
 
 /// A kernel of the training. With the device to itself, `blocks` of its thread blocks run at a
 /// time, one on each SM, and each takes `block`.

@@ -3,7 +3,6 @@
 #include <llvm/Support/JSON.h>
 #include <llvm/Support/MemoryBuffer.h>
 
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -12,10 +11,6 @@ namespace tally::sim {
 namespace {
 
 using Object = llvm::json::Object;
-
-Nanoseconds fromMicroseconds(double value) {
-  return Nanoseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
-}
 
 /// Reads an object's members. Keeps the first error; members that nobody reads are errors too.
 class Members {

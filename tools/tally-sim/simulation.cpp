@@ -125,11 +125,13 @@ public:
 private:
   /// One launch; then the next, when the program comes to it.
   void submit() {
-    constexpr Nanoseconds look = 60us; // at a step that has to end first
+    constexpr Nanoseconds look = 60us;        // at a step that has to end first
+    constexpr std::uint64_t mostAhead = 1024; // launches, as CUDA's own queue
     std::size_t inStep = submitted % kernels.size();
     std::uint64_t step = submitted / kernels.size();
-    if (inStep == 0 && step >= scenario.stepsAhead &&
-        finished() < (step - scenario.stepsAhead + 1) * kernels.size()) {
+    bool mustWait = inStep == 0 && step >= scenario.stepsAhead &&
+                    finished() < (step - scenario.stepsAhead + 1) * kernels.size();
+    if (mustWait || submitted - finished() >= mostAhead) {
       device.at(device.now() + look, [this] { submit(); });
       return;
     }

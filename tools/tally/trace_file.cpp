@@ -75,6 +75,8 @@ bool enter(ProcessTrace &trace, std::string_view line) {
   if (*track < runtime::FirstLane) {
     if (*name == "turnaround")
       trace.turnarounds.push_back({*start, *duration});
+    if (*name == "active" && *track == runtime::HighTrack)
+      trace.active.push_back({*start, *duration});
   } else if (*track < runtime::waitsOf && *name != "batch") {
     TracedWork work;
     work.start = *start;

@@ -29,6 +29,7 @@ struct ProcessTrace {
   std::uint64_t lostEvents = 0; ///< older events that did not fit
   std::uint64_t requests = 0;   ///< requests to yield, whether any work ran or not
   std::vector<TraceSlice> turnarounds;
+  std::vector<TraceSlice> active; ///< when high-priority work was, of any process
   std::vector<TracedWork> work;
 };
 
