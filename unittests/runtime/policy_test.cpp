@@ -143,6 +143,31 @@ TEST_CASE(
   CHECK(policy.decide(now).longestNonPreemptible == anyDuration);
 }
 
+TEST_CASE("slo: best-effort work below its floor runs beside requests until it has caught up") {
+  SloPolicy policy;
+  policy.target = 2ms;
+  policy.floor = 0.25;
+  Snapshot now = activeFor(1ms);
+  now.busyPeriods = 10;
+  now.busyHigh = 3ms;
+  CHECK(!policy.decide(now).runBestEffort); // nothing is owed yet
+  now.now += 8ms;
+  Decision decision = policy.decide(now); // 2 ms are owed
+  CHECK(decision.runBestEffort);
+  CHECK(decision.longest == anyDuration);
+  now.now += 1ms;
+  now.bestEffortRan += 1ms;
+  CHECK(policy.decide(now).runBestEffort);
+  now.now += 2ms;
+  now.bestEffortRan += 2ms;
+  CHECK(!policy.decide(now).runBestEffort);
+  now.now += 10s; // no more than the debt is kept
+  CHECK(policy.decide(now).runBestEffort);
+  now.now += 27ms;
+  now.bestEffortRan += 27ms;
+  CHECK(!policy.decide(now).runBestEffort);
+}
+
 TEST_CASE("slo: without slack it is priority") {
   SloPolicy policy;
   policy.target = 2ms;
@@ -339,9 +364,9 @@ TEST_CASE("policies as text") {
         "unknown policy 'sloth'; there are priority, slo, partition, rate, share");
   CHECK(error("slo:") == "");
   CHECK(error("slo:goal=2") == "policy 'slo' does not take 'goal=2'; it takes target-us=, "
-                               "light-share=, least-us=, patience-us=, queues=");
+                               "light-share=, least-us=, patience-us=, queues=, floor=");
   CHECK(error("slo:target-us") == "policy 'slo' does not take 'target-us'; it takes target-us=, "
-                                  "light-share=, least-us=, patience-us=, queues=");
+                                  "light-share=, least-us=, patience-us=, queues=, floor=");
   CHECK(error("slo:target-us=2ms") ==
         "policy 'slo': target-us=2ms is no number from 0 to 1000000000");
   CHECK(error("slo:light-share=2") == "policy 'slo': light-share=2 is no number from 0 to 1");

@@ -120,6 +120,17 @@ TEST_CASE(
   CHECK(loose.bestEffort() >= 4 * strict.bestEffort());
 }
 
+TEST_CASE(
+    "slo: best effort gets its floor under a high load, which changes nothing under a low one") {
+  Scenario busy = mixed(0.9, "slo:target-us=1100");
+  busy.requests.fills = 0.5; // the floor is of the time, not of the SMs
+  double without = run(busy).bestEffort();
+  busy.policy = "slo:target-us=1100,floor=0.3";
+  CHECK(run(busy).bestEffort() >= 1.5 * without);
+  Outcome idle = run(mixed(0.3, "slo:target-us=1100,floor=0.3"));
+  CHECK(lateness(idle) <= 1.05);
+}
+
 TEST_CASE("partition and rate neither starve the training nor make it yield without end") {
   for (const char *policy : {"partition", "partition:least=0.3,most=0.3", "rate"})
     for (double load : loads) {

@@ -30,6 +30,10 @@ namespace tally {
 ///    there is. So the slack for light kernels shrinks with the part of the time that is idle
 ///    (`queues`).
 ///
+///  - Best-effort work that got less than `floor` of the time runs beside requests too, until it
+///  has
+///    caught up. The target is not kept then.
+///
 /// The target is for a busy time: from the begin of the first of several requests that overlap to
 /// the end of the last. The time that a request waits in the server's own queue is unknown here.
 struct SloPolicy {
@@ -44,16 +48,22 @@ struct SloPolicy {
   /// Whether requests may queue. False: the next request, or step of a generation, comes only when
   /// the one before is over.
   bool queues = true;
+  /// Part of the time that best-effort work gets in any case; 0 to 1. 0: none.
+  double floor = 0;
+  /// How much time below `floor` best-effort work can catch up; above 0.
+  std::chrono::nanoseconds debt{std::chrono::milliseconds(20)};
   /// Growth of the steered factor in an interval that kept the target; 0 to 1.
   double step = 0.05;
   /// Time between two changes of the factor, above 0. An interval without a busy time changes
   /// nothing.
   std::chrono::nanoseconds interval{std::chrono::milliseconds(50)};
 
-  /// Reads now, busyPeriods, busyMean, busyHigh, activeFor, highPriorityActive and heldBack; as
-  /// strict priority, the fields that PriorityPolicy::decide() reads.
+  /// Reads now, bestEffortRan, busyPeriods, busyMean, busyHigh, activeFor, highPriorityActive and
+  /// heldBack; as strict priority, the fields that PriorityPolicy::decide() reads.
   Decision decide(const Snapshot &now) {
     double factor = steer(now);
+    if (isOwed(now))
+      return {.runBestEffort = true};
     std::chrono::nanoseconds slack = target - std::max(now.busyHigh, now.activeFor);
     if (now.busyPeriods == 0 || slack < least) {
       PriorityPolicy strict;
@@ -76,6 +86,20 @@ struct SloPolicy {
   }
 
 private:
+  /// Whether best-effort work has had less than its floor.
+  bool isOwed(const Snapshot &now) {
+    if (floor <= 0)
+      return false;
+    if (counted)
+      owed += static_cast<double>((now.now - *counted).count()) * floor -
+              static_cast<double>((now.bestEffortRan - ran).count());
+    counted = now.now;
+    ran = now.bestEffortRan;
+    auto most = static_cast<double>(debt.count());
+    owed = std::clamp(owed, -most, most);
+    return owed > 0;
+  }
+
   /// Returns the factor, 0 to 1; below `step` it is 0.
   double steer(const Snapshot &now) {
     if (!last)
@@ -94,8 +118,10 @@ private:
 
   double kept = 0;
   double idle = 0; ///< part of the time, recently
+  double owed = 0; ///< nanoseconds
   std::uint64_t seen = 0;
-  std::optional<std::chrono::nanoseconds> last;
+  std::optional<std::chrono::nanoseconds> last, counted;
+  std::chrono::nanoseconds ran{0};
 };
 
 } // namespace tally

@@ -126,6 +126,7 @@ Result<AnyPolicy> makeSlo(const Given &given) {
   policy.lightShare = given.number("light-share", policy.lightShare);
   policy.least = given.microseconds("least-us", policy.least);
   policy.patience = given.microseconds("patience-us", policy.patience);
+  policy.floor = given.number("floor", policy.floor);
   policy.queues = given.number("queues", policy.queues ? 1 : 0) >= 0.5;
   return AnyPolicy(policy);
 }
@@ -192,7 +193,8 @@ const std::vector<Row> &rows() {
         {"light-share", 0, 1},
         microseconds("least-us"),
         microseconds("patience-us"),
-        {"queues", 0, 1}},
+        {"queues", 0, 1},
+        {"floor", 0, 1}},
        makeSlo},
       {"partition", steered, makePartition},
       {"rate", rateKeys, makeRate},
