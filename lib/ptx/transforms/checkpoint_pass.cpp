@@ -118,7 +118,8 @@ std::string Writer::ownEpoch(std::string_view into) {
                      offsetof(tally_launch_params, epoch), TALLY_CONTROL_EPOCH_SHIFT);
 }
 
-/// At the begin of a block, and where a saved block resumes: no request has been seen yet.
+/// Returns the code at the begin of a block, and where a saved block resumes: the block has seen no
+/// request yet.
 std::string Writer::startPolling() const {
   return fmt::format("{}\tmov.u32 %tally_budget, {};\n"
                      "\tmov.pred %tally_asked, 0;\n"
