@@ -338,7 +338,7 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
          fmt::format("mov.u32 %tally_stopped, {};\n\tbra $tally_stow;\n", number);
 }
 
-/// Saves what a thread saves at every point. A thread that stops alone exits right here: if its
+/// Saves the words that a thread saves at every point. A thread that stops alone exits here: if its
 /// path joined the path of the others further on, ptxas would reconverge the warp there, and not
 /// behind the user's loops (docs/design/transforms-inside.md, checkpoint).
 std::string Writer::stow() const {
