@@ -37,8 +37,8 @@
 // not pause calls setPausing() first and asks for its permit then; a waking thread counts itself in
 // before it reads the Pausing state. So one of the two threads sees the other, and work that does
 // not pause never runs on beside a request that only paused. The thread that issues work ends the
-// pause (settle()): it sees the count at 0, says RUN, and reads the count again; a thread that wakes
-// meanwhile has counted itself in first.
+// pause (settle()): it sees the count at 0, says RUN, and reads the count again. A thread that
+// wakes meanwhile has counted itself in first.
 //
 // A launch may reach the device before the write of its own epoch does: blocks yield only to a
 // greater epoch.
