@@ -136,7 +136,7 @@ std::string Writer::readWord() const {
 }
 
 /// %tally_yield = the half word read last has a greater epoch, as far as its low bytes tell. (A
-/// word of an older epoch may stay for long: nobody writes for requests that come while nothing
+/// word of an older epoch may stay for long: no thread writes for requests that come while nothing
 /// runs.) look() then tests whether the word asks for a checkpoint.
 std::string Writer::hint() {
   return fmt::format("{}\tsub.u32 %tally_r0, %tally_control, %tally_r0;\n"
