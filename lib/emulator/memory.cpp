@@ -37,8 +37,8 @@ GlobalMemory::GlobalMemory(bool hostAddressed) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   if (hostAddressed)
     flags |= MAP_FIXED_NOREPLACE;
-  // Reserves address space only; pages come with their first use. Smaller where a limit forbids the
-  // large size.
+  // The mapping reserves address space only; the system adds a page at its first use. Where a limit
+  // forbids the size, try half of it.
   for (capacity = std::size_t{1} << 38; capacity >= (std::size_t{1} << 26); capacity >>= 1) {
     void *memory = mmap(wanted, capacity, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory != MAP_FAILED) {

@@ -22,7 +22,7 @@ function(tally_write_link_options directory output)
       list(APPEND names "${CMAKE_MATCH_1}_ptds")
     endif()
   endforeach()
-  # The names that CUDA 12 has for what is another call there, and one that only 12 has.
+  # The names of calls that have another name in CUDA 12, and one name that only CUDA 12 has.
   set(text "")
   if(CUDAToolkit_VERSION VERSION_LESS 13)
     file(READ "${directory}/cuda_12.def" text)
@@ -40,8 +40,8 @@ function(tally_write_link_options directory output)
       list(APPEND names "${CMAKE_MATCH_1}${CMAKE_MATCH_2}_ptsz")
     endif()
   endforeach()
-  # What the hooks of several modules meet by (hooks.h, real_api.cpp, thread_state.h,
-  # driver_exports.h); and what libraries that are not linked with them may call (request.h).
+  # The names by which the hooks of several modules find each other (hooks.h, real_api.cpp,
+  # thread_state.h, driver_exports.h), and the calls that libraries without hooks may make (request.h).
   set(driver "")
   set(nvcc "")
   set(globalNames "${PROJECT_SOURCE_DIR}/cmake/package/global_names.txt")

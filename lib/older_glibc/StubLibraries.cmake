@@ -113,7 +113,7 @@ foreach(library IN LISTS libraries)
     -o "${FOLDER}/${library}" "${FOLDER}/${library}.s" COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
 
-# As the linker looks for them. The last one is what CMakeLists.txt waits for.
+# The names under which the linker looks for the stub libraries. CMakeLists.txt waits for the last one.
 foreach(library IN ITEMS libm.so libpthread.so libdl.so)
   file(GLOB stub RELATIVE "${FOLDER}" "${FOLDER}/${library}.[0-9]")
   file(CREATE_LINK "${stub}" "${FOLDER}/${library}" SYMBOLIC)

@@ -54,13 +54,14 @@ bool isBefore(timespec left, timespec right) {
 
 extern "C" {
 
-// Since 2.32. Where it is not 0, the C++ library leaves atomic operations out.
+// The C library has this variable since 2.32. Where the variable is not 0, the C++ library leaves
+// atomic operations out.
 extern TALLY_HIDDEN char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
-/// Since 2.30. With an older C library this waits as the C++ library did then: by the real-time
-/// clock, which the condition uses. When that clock is set, the wait ends earlier (a spurious
-/// wake-up for the caller) or later.
+/// The C library has this function since 2.30. With an older C library this function waits as the
+/// C++ library did then: by the real-time clock, which the condition uses. When that clock is set,
+/// the wait ends earlier (a spurious wake-up for the caller) or later.
 TALLY_HIDDEN int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
                                         clockid_t clock, const timespec *until) {
   if (realWaitUntil)

@@ -22,7 +22,7 @@ namespace {
 constexpr char driverName[] = "libcuda.so.1";
 
 /// Whether the program, or a library that was loaded with it, is linked with Tally. Such a program
-/// has an engine of its own, which sees more.
+/// has an engine of its own, which sees the calls of the CUDA runtime too.
 bool isLinkedWithTally() {
   constexpr char name[] = "tally_request_begin_v1";
   void *first = dlsym(RTLD_DEFAULT, name);

@@ -1,5 +1,5 @@
-// Finds device code in forms that are not rewritten by its typical bytes and reports it, so that no
-// file passes as rewritten while a part of it is not.
+// Finds device code that tally-ptxopt cannot rewrite, by the typical bytes of each form, and
+// reports the code. So no file passes as rewritten while a part of the file is not.
 //
 //   seen in                                          as
 //   sections of ELF files, members of archives       a fatbin, a cubin, PTX as text

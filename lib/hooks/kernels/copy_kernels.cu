@@ -1,8 +1,9 @@
 // The hooks' own copy and fill within the memory of one device (own_kernels.h). Each block moves a
 // piece of a fixed size and none waits for another, so that a launch may stop between any two.
 //
-// A range is `head` bytes, units, and a tail. `head` is what is missing to the first address of
-// `to` that is a multiple of the unit; that of `from` is one there, too. Block 0 moves both ends.
+// A range is `head` bytes, units, and a tail. `head` is the number of bytes up to the first address
+// of `to` that is a multiple of the unit; the address of `from` is a multiple there, too. Block 0
+// moves both ends.
 #include "copy_shape.h"
 
 using tally::hooks::copyBlockBytes;

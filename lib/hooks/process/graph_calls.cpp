@@ -16,8 +16,9 @@ void *contextOf(const CudaApi &api) {
 
 void GraphCalls::instantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
                               unsigned long long flags) {
-  // Without best-effort work the hooks ask and keep nothing, with one exception: the use of graphs
-  // where best-effort work may come later and pause, since CUDA does not tell it any more then.
+  // Without best-effort work the hooks ask CUDA nothing and keep nothing about a graph. There is
+  // one exception: where best-effort work may come later and pause, the hooks keep the resources
+  // that the graph takes of an SM. CUDA does not tell these after the instantiation.
   bool isWatched = !settings.bestEffort && contains(settings.variants.kinds, Kind::Pause);
   bool mayBeBestEffort = served.engine() || settings.bestEffort;
   if (!mayBeBestEffort && !isWatched) {

@@ -61,7 +61,8 @@ public:
   template <class Call> cudaError_t release(const void *handle, Call call) {
     if (!isOn())
       return call();
-    // Forget it first: as soon as the memory is free, another thread may get the same address.
+    // Forget the allocation first: as soon as the memory is free, another thread may get the same
+    // address.
     Kept was = forget(handle);
     cudaError_t status = call();
     if (status != cudaSuccess && was.bytes != 0)

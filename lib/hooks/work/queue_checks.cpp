@@ -6,7 +6,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// Nothing where the runtime does not tell it.
+/// Nullopt where the CUDA runtime does not tell the type.
 using MemoryType = std::optional<cudaMemoryType>;
 
 MemoryType typeOf(const CudaApi &api, const void *pointer) {
@@ -33,7 +33,8 @@ bool isHostOrManaged(MemoryType type) {
 
 } // namespace
 
-/// CUDA fills pinned host memory too; that is rare enough to be made in its turn.
+/// False for pinned host memory. CUDA fills pinned host memory too, but such fills are rare, so the
+/// hooks do not queue them.
 bool QueueChecks::isOnDevice(const void *memory, std::size_t bytes) const {
   return isWithin(api, memory, bytes, isDeviceOrManaged);
 }

@@ -234,7 +234,7 @@ private:
       find(Reason::ExitInCallee, callee.body[*facts.exit].text, name);
   }
 
-  /// Checks what the variants copy: the entry, and the callees that they call clones of.
+  /// Checks the functions that the variants copy: the entry, and the callees that have clones.
   void checkCopied() {
     checkCopied(function);
     for (const Function *callee : result.cloned) {

@@ -18,8 +18,8 @@ namespace {
 
 /// Limits on the work that a block does in vain when it leaves.
 constexpr unsigned maxLoads = 8, maxInstructions = 64;
-/// The same limits up to the first barrier: a thread's part of a tile and the computation of its
-/// address, which take 1 to 2 us.
+/// The same limits up to the first barrier. There a thread loads its part of a tile and computes
+/// the addresses, which takes 1 to 2 us.
 constexpr unsigned maxLoadsToBarrier = 64, maxInstructionsToBarrier = 1536;
 
 bool isPlainArithmetic(std::string_view opcode) {

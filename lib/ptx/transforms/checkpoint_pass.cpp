@@ -118,7 +118,8 @@ std::string Writer::ownEpoch(std::string_view into) {
                      offsetof(tally_launch_params, epoch), TALLY_CONTROL_EPOCH_SHIFT);
 }
 
-/// At the begin of a block, and where a saved block resumes: no request has been seen yet.
+/// Returns the code at the begin of a block, and where a saved block resumes: the block has seen no
+/// request yet.
 std::string Writer::startPolling() const {
   return fmt::format("{}\tmov.u32 %tally_budget, {};\n"
                      "\tmov.pred %tally_asked, 0;\n"
@@ -135,7 +136,7 @@ std::string Writer::readWord() const {
 }
 
 /// %tally_yield = the half word read last has a greater epoch, as far as its low bytes tell. (A
-/// word of an older epoch may stay for long: nobody writes for requests that come while nothing
+/// word of an older epoch may stay for long: no thread writes for requests that come while nothing
 /// runs.) look() then tests whether the word asks for a checkpoint.
 std::string Writer::hint() {
   return fmt::format("{}\tsub.u32 %tally_r0, %tally_control, %tally_r0;\n"
@@ -337,7 +338,7 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
          fmt::format("mov.u32 %tally_stopped, {};\n\tbra $tally_stow;\n", number);
 }
 
-/// Saves what a thread saves at every point. A thread that stops alone exits right here: if its
+/// Saves the words that a thread saves at every point. A thread that stops alone exits here: if its
 /// path joined the path of the others further on, ptxas would reconverge the warp there, and not
 /// behind the user's loops (docs/design/transforms-inside.md, checkpoint).
 std::string Writer::stow() const {

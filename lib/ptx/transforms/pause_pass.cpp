@@ -211,8 +211,8 @@ std::vector<Coding> PausePass::codings(const PassInput &input) const {
 std::vector<EditedText> PausePass::run(const PassInput &input) const {
   const std::vector<PollPoint> &points = input.analysis.polls;
   FunctionEditor editor(input.function);
-  // Goes before the insertions of the loop of workers: a value for the user's next instruction must
-  // be set right before that instruction.
+  // Insert the polls before the loop of workers is inserted. The loop's insertions set values for
+  // the user's next instruction, so they must stand right before that instruction.
   std::string declarations(registers);
   for (std::size_t i = 0; i != points.size(); ++i)
     switch (points[i].place) {

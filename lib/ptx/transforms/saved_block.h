@@ -6,7 +6,8 @@
 //
 //   before   OUTER: <part> INNER: <turn>; @more bra INNER; <part>; @again bra OUTER;
 //   after    OUTER: if (passes) goto inside;    // behind the body, but in OUTER's loop:
-//            <part> INNER: ...                  // inside: passes = 0; what is live in INNER alone;
+//            <part> INNER: ...                  // inside: passes = 0; registers live in INNER
+//            alone;
 //                                               //         goto INNER
 //
 // Registers that are live at OUTER's head have values before it, as for a block that begins. If

@@ -220,8 +220,8 @@ private:
     return found;
   }
 
-  /// Checks that a virtual id is set before its use, on the only path to it, or when the block
-  /// starts.
+  /// Checks that each virtual id that the statement reads is set: when the block starts, or between
+  /// the last label and the statement.
   std::optional<std::string> checkSet(const Statement &ours, const Statement &theirs,
                                       const std::set<std::string_view> &written) const {
     if (!allowed.gridReads || ours.kind != StatementKind::Instruction ||

@@ -189,8 +189,8 @@ private:
   std::size_t nap, look, begin = 0, end = 0;
 };
 
-/// Checks how a worker without a further block stays: thread 0 looks and naps before it
-/// publishes that the worker leaves; the other threads wait for that.
+/// Checks how a worker without a further block stays. Thread 0 polls and naps, and then publishes
+/// that the worker leaves. The other threads wait for thread 0.
 class StayCheck {
 public:
   explicit StayCheck(const Function &variant)

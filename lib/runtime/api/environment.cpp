@@ -126,7 +126,8 @@ public:
   }
   bool isSet(std::string_view name) const { return !text(name).empty(); }
 
-  /// `parse` gives an optional of what the text means. Unset is empty.
+  /// `parse` returns an optional of the text's value. An empty variable counts as one that is not
+  /// set, and leaves `value` as it is.
   template <class Parse, class Value>
   void read(std::string_view name, Value &value, const Parse &parse) {
     if (!isSet(name))

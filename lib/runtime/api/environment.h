@@ -19,14 +19,14 @@
 
 namespace tally::runtime {
 
-/// A variable, and what may stand in it, in words.
+/// A variable, and its allowed values, in words.
 struct Variable {
   std::string_view name, allowed;
 };
 
 /// All of them, by name.
 std::span<const Variable> allVariables();
-/// What may stand in the one of that name, which there has to be.
+/// Returns the allowed values of the variable `name`, which must exist.
 std::string_view allowedIn(std::string_view name);
 
 /// A part of a device's SMs: a number or percents.

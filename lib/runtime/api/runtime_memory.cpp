@@ -38,7 +38,8 @@ Result<DevicePtr> Runtime::allocate(std::size_t bytes) {
 Result<void> Runtime::free(DevicePtr pointer) {
   // A failed stream has stopped too; its error goes to callers that synchronise it.
   static_cast<void>(state->waitForAll());
-  // Forget it before it is free: another thread may then get the same address.
+  // Forget the allocation before the device frees the memory: another thread may then get the same
+  // address.
   std::optional<std::size_t> bytes = state->noteFree(pointer);
   Result<void> freed = state->device->free(pointer);
   if (!freed && bytes)

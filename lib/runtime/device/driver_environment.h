@@ -14,14 +14,16 @@ bool isMpsRunning();
 /// Call this before the driver starts, while no other thread reads the environment. Variables that
 /// are set already stay as they are.
 ///  - CUDA_DEVICE_MAX_CONNECTIONS=32: with the default of 8 the control stream was seen stuck
-///    behind other streams for 12 ms. Under MPS 4, since its clients share the hardware's channels:
-///    with 32 for each the fourth process gets no context (cudaErrorMemoryAllocation), with 8 the
-///    sixteenth; with 4, 24 processes did, and with MPS's own default the control write came later.
+///    behind other streams for 12 ms. Under MPS the value is 4, since the clients of MPS share the
+///    hardware's channels. With 32 for each client the fourth process gets no context
+///    (cudaErrorMemoryAllocation); with 8 the sixteenth gets none; with 4, 24 processes got one.
+///    With MPS's own default the control write came later.
 ///  - CUDA_MODULE_LOADING=EAGER: a module that is loaded by its first launch waits for running
-///    kernels. Only if `loadsEagerly`: a program whose libraries have thousands of kernels
+///    kernels. Set only if `loadsEagerly`: a program whose libraries have thousands of kernels
 ///    (PyTorch) would start late, with gigabytes of code on the device.
-///  - CUDA_MPS_CLIENT_PRIORITY, if it is known whether the process has best-effort work
-///    only: 1 if so, else 0, the higher of MPS's two priorities. It has no effect without MPS.
+///  - CUDA_MPS_CLIENT_PRIORITY, if `bestEffortOnly` has a value: 1 if the process has best-effort
+///    work only, else 0, the higher of MPS's two priorities. The variable has no effect without
+///    MPS.
 void prepareDriverEnvironment(std::optional<bool> bestEffortOnly = std::nullopt,
                               bool loadsEagerly = true);
 

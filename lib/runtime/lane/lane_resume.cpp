@@ -9,9 +9,9 @@
 namespace tally::runtime {
 
 /// Copies the states of all batches under way to the host, after the batches. If a later batch
-/// waits behind the first, copies only the first batch's states, on another stream that waits for
-/// it: the lane's own stream may wait for launches to be resumed. The epoch is newer now, so the
-/// lane sends nothing until the states are back.
+/// waits behind the first batch, copies only the first batch's states, on another stream that waits
+/// for the first batch: the lane's own stream may wait for launches to be resumed. The epoch is
+/// newer now, so the lane sends nothing until the states are back.
 Result<void> LaneResume::readStates() {
   Batch &front = pipeline.batches.front();
   bool beside = pipeline.waitsBehindFront();

@@ -125,9 +125,10 @@ struct Operation {
   /// The application's stream that a launch or a put waits for, or on which a call works.
   std::optional<StreamId> ordered;
 
-  /// For puts: puts work on a stream that is no kernel and that the lane does not know; reports its
-  /// own errors. Returns false if it put nothing, since the application's stream takes part in a
-  /// capture. Empty: nothing to put; the operation is over when all earlier operations are.
+  /// For puts: puts work other than a kernel, unknown to the lane, on a stream, and reports its own
+  /// errors. Returns false if the application's stream takes part in a capture: then nothing was
+  /// put. Empty: there is nothing to put, and the operation is over when all earlier operations
+  /// are.
   std::function<bool(StreamId)> put;
   /// For puts: later operations of the lane may start before this put is made. The put is made once
   /// all earlier operations are done.

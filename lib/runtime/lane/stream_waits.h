@@ -34,7 +34,8 @@ public:
   void hold();
   /// Call this when the launches are done that the held batches wait for: lets the stream go on.
   Result<void> letGo();
-  /// Gives all batches up: afterwards a stream waits only for work that runs before.
+  /// Gives all batches up. A stream that waits for a launch then goes on when the earlier batches
+  /// have ended on the device; the lane resumes no launch.
   void letAllGo();
   /// Warns what the stream waits for if there has been no progress for long although work may go.
   /// Returns whether it warned.

@@ -148,7 +148,7 @@ Nanoseconds turnaroundOf(const LaunchPlan &way);
 std::uint32_t stayOf(const LaunchPlan &way);
 
 /// Makes a kernel's slices longer where they are much shorter than the bound, and shorter where two
-/// of them are longer, since a request waits for what is left of two slices. A slice has at least
+/// of them are longer, since a request waits for the rest of two slices. A slice has at least
 /// `wave` blocks, the number that runs at a time.
 void fitSlices(LaunchPlan &way, Nanoseconds bound, std::uint32_t wave);
 

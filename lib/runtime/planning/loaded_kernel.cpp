@@ -13,7 +13,7 @@ namespace tally::runtime {
 
 namespace {
 
-/// Waves of one slice: a request waits for what is left of two slices, and short slices cost
+/// Waves of one slice: a request waits for the rest of two slices, and short slices cost
 /// throughput.
 constexpr std::uint32_t wavesPerSlice = 2;
 /// Most plans kept per kernel, so that a kernel with ever new shapes does not grow without bound.

@@ -20,7 +20,7 @@ constexpr std::uint32_t roundUp(std::uint32_t value, std::uint32_t piece) {
 }
 
 std::uint32_t percentOf(std::uint32_t all, std::uint32_t percent) {
-  // Round down what is left to other work.
+  // Round the remainder, which is for other work, down.
   return all - static_cast<std::uint32_t>(std::uint64_t{all} * (100 - percent) / 100);
 }
 

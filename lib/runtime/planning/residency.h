@@ -39,19 +39,20 @@ Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
                  const LaunchShape &shape);
 
 /// The most blocks of this shape that leave `headroom` free on an SM that can hold `resident`. 0
-/// where the device does not say what an SM has.
+/// where the device does not tell the resources of an SM.
 std::uint32_t besideHeadroom(const DeviceInfo &device, const FunctionAttributes &function,
                              const LaunchShape &shape, std::uint32_t resident,
                              const Footprint &headroom);
 
 /// Bytes of dynamic shared memory to add to the shape so that an SM that has places for `most` of
 /// its blocks holds exactly `count`, with `headroom` free beside them. 0 where no such size exists
-/// or none is needed, and where the SM's shared memory would grow much, which is taken from the L1.
+/// or no padding is needed. 0 also where the SM's shared memory would grow much: the L1 loses that
+/// memory.
 std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
                          const LaunchShape &shape, std::uint32_t count, std::uint32_t most,
                          const Footprint &headroom);
 
-/// What is left of an SM when `taken` is in use.
+/// The resources of an SM that are free when `taken` is in use.
 Footprint leftBy(const DeviceInfo &device, const Footprint &taken);
 
 } // namespace tally::runtime

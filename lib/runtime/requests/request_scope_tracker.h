@@ -89,7 +89,8 @@ public:
     return isCountedAt(stream.word.fetch_add(HighStream::oneCall)) ||
            static_cast<bool>(openForCall(stream));
   }
-  /// The same around a launch by the stream's owner. A launch that opened a scope makes the write.
+  /// Put countOwnLaunch() and endOwnLaunch() around a launch by the stream's owner. If the launch
+  /// opened a scope, endOwnLaunch() writes the wake to the device.
   enum class OwnCount : std::uint8_t { No, Counted, Opened };
   OwnCount countOwnLaunch(HighStream &stream) {
     stream.ownBegun.store(stream.ownBegun.load(std::memory_order_relaxed) + 1,

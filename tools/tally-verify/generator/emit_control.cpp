@@ -356,8 +356,8 @@ void Emitter::leave(const Node &node, const Context &context) {
   exited = std::max(exited, who);
 }
 
-/// Only for the function's outermost statements, because the mask of the staying threads is rebuilt
-/// there.
+/// Emits the return only among the function's outermost statements, because the mask of the threads
+/// that stay is computed anew there.
 void Emitter::returnEarly(const Node &node, const Context &context) {
   if (context.depth != 1 || context.inLoop || scopes != 0)
     return;

@@ -35,10 +35,10 @@
 // epoch; where only some of them pause, it says PAUSE under the next epoch. After a pause under the
 // present epoch no launch has yielded, so its end may say RUN. A thread that sends work that does
 // not pause calls setPausing() first and asks for its permit then; a waking thread counts itself in
-// before it reads what pauses. So one of the two sees the other, and work that does not pause never
-// runs on beside a request that only paused. The thread that issues work ends the pause (settle()):
-// it sees the count at 0, says RUN, and reads the count again; a thread that wakes meanwhile has
-// counted itself in first.
+// before it reads the Pausing state. So one of the two threads sees the other, and work that does
+// not pause never runs on beside a request that only paused. The thread that issues work ends the
+// pause (settle()): it sees the count at 0, says RUN, and reads the count again. A thread that
+// wakes meanwhile has counted itself in first.
 //
 // A launch may reach the device before the write of its own epoch does: blocks yield only to a
 // greater epoch.

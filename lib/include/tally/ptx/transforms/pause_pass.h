@@ -6,7 +6,7 @@
 // the loops that analysis/poll_sites.h selects, by the period of PollRules:
 //
 //   look(mode):  if (mode == PAUSE) while (mode = control.mode, mode == PAUSE) nap;
-//                mode = control.mode;   // a load: what it gives is looked at by the next poll
+//                mode = control.mode;   // a load: the next poll tests the loaded value
 //
 //   Strip    L:  <an inner loop of so many turns>
 //            if (p) { while (mode = control.mode, mode == PAUSE) nap; goto L; }
