@@ -7,12 +7,11 @@
 // - Streams run in order, and side by side. Kernels of the training that run at a time share the
 //   device evenly.
 // - A kernel runs its thread blocks in waves. A persistent variant that is told to yield runs its
-//   blocks to their ends; these do not end at the same time, so the last one ends about a block's
-//   time later.
-// - A request starts when the blocks that run at its begin have ended, since a GPU places the
-// blocks
-//   of the higher priority first. While it runs, other work has the SMs that it does not fill, and
-//   slows it down by the scenario's factor.
+//   blocks to their ends. The blocks do not end at the same time, so the last one ends about a
+//   block's time later.
+// - A request starts when the blocks that run at its begin have ended: a GPU places the blocks of
+//   the higher priority first. While the request runs, other work has the SMs that the request does
+//   not fill, and slows the request down by the scenario's factor.
 #ifndef TALLY_SIM_SIM_DEVICE_H
 #define TALLY_SIM_SIM_DEVICE_H
 

@@ -62,16 +62,16 @@ struct SloPolicy {
   /// heldBack; as strict priority, the fields that PriorityPolicy::decide() reads.
   Decision decide(const Snapshot &now) {
     double factor = steer(now);
+    Decision decision;
+    decision.runBestEffort = true;
     if (isOwed(now))
-      return {.runBestEffort = true};
+      return decision;
     std::chrono::nanoseconds slack = target - std::max(now.busyHigh, now.activeFor);
     if (now.busyPeriods == 0 || slack < least) {
       PriorityPolicy strict;
       strict.patience = patience;
       return strict.decide(now);
     }
-    Decision decision;
-    decision.runBestEffort = true;
     if (now.highPriorityActive == 0) {
       decision.longestNonPreemptible = now.heldBack >= patience ? anyDuration : slack;
       return decision;
