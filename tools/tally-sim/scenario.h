@@ -26,6 +26,14 @@ struct TrainingKernel {
   Nanoseconds block{0};     ///< of one thread block; 0 or more than `duration`: one wave
   bool hasVariants = false; ///< a persistent variant; else the kernel is non-preemptible
   Nanoseconds host{0};      ///< time from the launch before to this launch in the program
+
+  /// How often the kernel fills the device with blocks.
+  std::uint32_t waves() const {
+    if (block <= Nanoseconds(0) || block >= duration)
+      return 1;
+    return static_cast<std::uint32_t>(
+        std::llround(static_cast<double>(duration.count()) / static_cast<double>(block.count())));
+  }
 };
 
 /// The requests of one server, in an open loop.

@@ -26,14 +26,6 @@ Nanoseconds rounded(double nanoseconds) {
   return Nanoseconds(static_cast<std::int64_t>(std::ceil(std::max(nanoseconds, 0.0))));
 }
 
-/// A kernel's waves, of one block on each SM.
-std::uint64_t wavesOf(const TrainingKernel &kernel) {
-  if (kernel.block <= Nanoseconds(0) || kernel.block >= kernel.duration)
-    return 1;
-  return static_cast<std::uint64_t>(std::llround(static_cast<double>(kernel.duration.count()) /
-                                                 static_cast<double>(kernel.block.count())));
-}
-
 } // namespace
 
 SimDevice::SimDevice(const Scenario &scenario) : scenario(scenario) {
@@ -415,7 +407,7 @@ Result<void> SimDevice::launch(StreamId stream, FunctionId function, const Launc
   controlWord = kernel.variant->control;
   const TrainingKernel &of = scenario.training[number];
   kernel.width = static_cast<double>(std::min<std::uint64_t>(shape.grid.count(), scenario.smCount));
-  kernel.block = static_cast<double>(of.duration.count()) / static_cast<double>(wavesOf(of));
+  kernel.block = static_cast<double>(of.duration.count()) / static_cast<double>(of.waves());
   put(stream, std::move(item));
   spend(scenario.costs.launch);
   return {};
@@ -426,9 +418,9 @@ void SimDevice::launchPlain(StreamId stream, std::size_t number) {
   Item item;
   Kernel &kernel = item.kernel.emplace();
   kernel.number = number;
-  kernel.left = static_cast<double>(wavesOf(of) * scenario.smCount);
+  kernel.left = static_cast<double>(of.waves() * scenario.smCount);
   kernel.width = scenario.smCount;
-  kernel.block = static_cast<double>(of.duration.count()) / static_cast<double>(wavesOf(of));
+  kernel.block = static_cast<double>(of.duration.count()) / static_cast<double>(of.waves());
   put(stream, std::move(item));
   spend(scenario.costs.launch);
 }

@@ -138,7 +138,7 @@ private:
     const TrainingKernel &kernel = scenario.training[inStep];
     Operation operation;
     operation.stream = &stream;
-    operation.shape = {{blocksOf(kernel), 1, 1}, {128, 1, 1}, 0};
+    operation.shape = {{kernel.waves() * scenario.smCount, 1, 1}, {128, 1, 1}, 0};
     if (kernel.hasVariants) {
       operation.kernel = kernels[inStep].get();
     } else {
@@ -152,14 +152,6 @@ private:
     ++submitted;
     device.at(device.now() + std::max(scenario.training[submitted % kernels.size()].host, 1ns),
               [this] { submit(); });
-  }
-
-  std::uint32_t blocksOf(const TrainingKernel &kernel) const {
-    std::int64_t waves = kernel.block <= 0ns || kernel.block >= kernel.duration
-                             ? 1
-                             : std::llround(static_cast<double>(kernel.duration.count()) /
-                                            static_cast<double>(kernel.block.count()));
-    return static_cast<std::uint32_t>(waves) * scenario.smCount;
   }
 
   const Scenario &scenario;
