@@ -400,7 +400,6 @@ Result<void> SimDevice::launch(StreamId stream, FunctionId function, const Launc
   }
   Item item;
   Kernel &kernel = item.kernel.emplace();
-  kernel.number = number;
   std::memcpy(&kernel.variant.emplace(),
               parameters.data() + parameters.size() - sizeof(tally_launch_params),
               sizeof(tally_launch_params));
@@ -417,7 +416,6 @@ void SimDevice::launchPlain(StreamId stream, std::size_t number) {
   const TrainingKernel &of = scenario.training[number];
   Item item;
   Kernel &kernel = item.kernel.emplace();
-  kernel.number = number;
   kernel.left = static_cast<double>(of.waves() * scenario.smCount);
   kernel.width = scenario.smCount;
   kernel.block = static_cast<double>(of.duration.count()) / static_cast<double>(of.waves());

@@ -81,7 +81,6 @@ public:
 
 private:
   struct Kernel {
-    std::size_t number = 0;
     std::optional<tally_launch_params> variant; ///< nothing: the user's kernel
     double left = 0;                            ///< blocks that have not ended
     double width = 0;                           ///< blocks at a time, with the device to itself
