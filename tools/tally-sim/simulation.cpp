@@ -233,9 +233,7 @@ private:
     if (!progressed)
       if (std::optional<Nanoseconds> event = device.nextEvent())
         next = std::max(next, std::min(*event, device.now() + seldom));
-    device.passUntil(std::min(next, std::max(scenario.length, device.now())));
-    if (device.now() < next && next <= scenario.length)
-      device.passUntil(next);
+    device.passUntil(std::min(next, scenario.length));
   }
 
   void fill(Outcome &outcome, std::uint64_t finished) {

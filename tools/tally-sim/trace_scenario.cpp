@@ -1,5 +1,7 @@
 #include "trace_scenario.h"
 
+#include "tally/bundle/verdict.h"
+
 #include <algorithm>
 
 namespace tally::sim {
@@ -12,12 +14,6 @@ double within(const launcher::TraceSlice &whole, const std::vector<launcher::Tra
   for (const launcher::TraceSlice &each : slices)
     sum += std::max(0.0, std::min(each.end(), whole.end()) - std::max(each.start, whole.start));
   return sum;
-}
-
-/// Work that the lanes did not name is not preemptible.
-bool isOfVariant(const launcher::TracedWork &work) {
-  return work.kind == "slice" || work.kind == "guard" || work.kind == "persistent" ||
-         work.kind == "pause" || work.kind == "checkpoint";
 }
 
 } // namespace
@@ -48,7 +44,7 @@ Result<Scenario> scenarioOf(const launcher::ProcessTrace &trace, Nanoseconds blo
     TrainingKernel kernel;
     kernel.name = each.name;
     kernel.duration = fromMicroseconds(std::max(each.duration, least));
-    kernel.hasVariants = isOfVariant(each);
+    kernel.hasVariants = kindFromName(each.kind).has_value();
     kernel.block = kernel.hasVariants ? block : Nanoseconds(0);
     scenario.step += kernel.duration;
     scenario.training.push_back(std::move(kernel));

@@ -1,10 +1,8 @@
 // Under MPS the legacy stream's best-effort work goes on the legacy stream itself; over the fake
 // CUDA runtime.
-#include "../support/files.h"
-#include "../support/variable.h"
+#include "../support/mps_folder.h"
 #include "harness.h"
 
-#include <fstream>
 #include <string>
 
 using namespace tally;
@@ -12,14 +10,6 @@ using namespace tally::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// A folder in which MPS's daemon seems to listen.
-struct MpsFolder : TemporaryFolder {
-  MpsFolder() : variable("CUDA_MPS_PIPE_DIRECTORY", path.string()) {
-    std::ofstream(file("control")) << "";
-  }
-  Variable variable;
-};
 
 struct LegacyHarness : Harness {
   explicit LegacyHarness(bool processIsBestEffort = true) : Harness(processIsBestEffort) {}

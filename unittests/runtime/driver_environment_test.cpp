@@ -1,11 +1,10 @@
 #include "device/driver_environment.h"
 
-#include "../support/files.h"
+#include "../support/mps_folder.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -18,12 +17,9 @@ std::string value(const char *name) {
   return found ? found : "(none)";
 }
 
-/// A folder in which MPS's daemon listens or does not, and nothing else set.
-struct Place : tally::test::TemporaryFolder {
-  explicit Place(bool hasDaemon) {
-    if (hasDaemon)
-      std::ofstream(file("control")) << "";
-    setenv("CUDA_MPS_PIPE_DIRECTORY", path.c_str(), 1);
+/// A folder of MPS, and no other variable of the driver set.
+struct Place : tally::test::MpsFolder {
+  explicit Place(bool hasDaemon) : MpsFolder(hasDaemon) {
     for (const char *name :
          {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING", "CUDA_MPS_CLIENT_PRIORITY"})
       unsetenv(name);

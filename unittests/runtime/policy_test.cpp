@@ -56,10 +56,26 @@ TEST_CASE("slo: without a busy time seen it is priority") {
 
 namespace {
 
+/// For a target of 2 ms, of requests that do not queue.
+SloPolicy generation() {
+  SloPolicy policy;
+  policy.target = 2ms;
+  policy.queues = false;
+  return policy;
+}
+
+/// In a request; requests take 1 ms, and up to 1.2.
+Snapshot inRequest() {
+  Snapshot now = activeFor(100us);
+  now.busyHigh = 1200us;
+  now.busyMean = 1ms;
+  return now;
+}
+
 /// Shows the policy intervals with a busy time in each, until its factor is 1 or 0.
 void show(SloPolicy &policy, Snapshot &now) {
   for (int i = 0; i < 30; ++i) {
-    now.now += policy.interval;
+    now.now += policy.sharing.interval;
     ++now.busyPeriods;
     static_cast<void>(policy.decide(now));
   }
@@ -68,12 +84,8 @@ void show(SloPolicy &policy, Snapshot &now) {
 } // namespace
 
 TEST_CASE("slo: light kernels go beside a request while there is slack") {
-  SloPolicy policy;
-  policy.target = 2ms;
-  policy.queues = false;
-  Snapshot now = activeFor(100us);
-  now.busyHigh = 1200us;
-  now.busyMean = 1ms;
+  SloPolicy policy = generation();
+  Snapshot now = inRequest();
   show(policy, now);
   Decision decision = policy.decide(now); // 800 us of slack
   CHECK(decision.runBestEffort);
@@ -92,21 +104,17 @@ TEST_CASE("slo: light kernels go beside a request while there is slack") {
 }
 
 TEST_CASE("slo: sharing begins slowly, and stops where the target is not kept") {
-  SloPolicy policy;
-  policy.target = 2ms;
-  policy.queues = false;
-  Snapshot now = activeFor(100us);
-  now.busyHigh = 1200us;
-  now.busyMean = 1ms;
+  SloPolicy policy = generation();
+  Snapshot now = inRequest();
   now.busyPeriods = 1;
   CHECK(!policy.decide(now).runBestEffort);
-  now.now += policy.interval;
+  now.now += policy.sharing.interval;
   ++now.busyPeriods;
   CHECK(policy.decide(now).longest == 10us); // a twentieth
   show(policy, now);
   CHECK(policy.decide(now).longest == 200us);
   now.busyHigh = 2100us;
-  now.now += policy.interval;
+  now.now += policy.sharing.interval;
   ++now.busyPeriods;
   CHECK(!policy.decide(now).runBestEffort);
   now.busyHigh = 1200us;

@@ -85,8 +85,8 @@ TEST_CASE("whatever a policy lets run beside requests, results are the sequentia
   slo.target = 3ms;
   slo.lightShare = 0.9;
   slo.least = 1us;
-  slo.step = 1;
-  slo.interval = 1us;
+  slo.sharing.step = 1;
+  slo.sharing.interval = 1us;
   checkRandomly(slo, 40, yields);
   checkRandomly(*std::make_unique<SharePolicy>(), 20, yields);
   CHECK(yields > 500);

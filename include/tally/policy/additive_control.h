@@ -1,7 +1,7 @@
 /**
  * @file
  * A quantity that grows by steps while high-priority work does not suffer, and shrinks by a factor
- * when it does. The policies rate and partition use it.
+ * when it does. The policies rate, partition and slo use it.
  */
 #ifndef TALLY_POLICY_ADDITIVE_CONTROL_H
 #define TALLY_POLICY_ADDITIVE_CONTROL_H
@@ -32,18 +32,35 @@ struct AdditiveControl {
   /// Updates the value from a snapshot and returns it. Reads now, busyPeriods and busyMean. The
   /// time is Snapshot::now, which must not go back.
   double update(const Snapshot &now) {
+    if (next(now)) {
+      auto mean = static_cast<double>(now.busyMean.count());
+      baseline = baseline == 0 ? mean : std::min(baseline * 1.01, mean);
+      adjust(mean > tolerance * baseline);
+    }
+    return value;
+  }
+
+  /// The time since the last change, and the busy times in it.
+  struct Passed {
+    std::chrono::nanoseconds time{0}; ///< at least `interval`
+    std::uint64_t busyPeriods = 0;    ///< 1 or more
+  };
+  /// For owners with a rule of their own, in place of update(): returns a value when the quantity
+  /// may change, once; then adjust() has to follow. Reads now and busyPeriods.
+  std::optional<Passed> next(const Snapshot &now) {
     if (!last)
       last = now.now;
     // An interval without a busy time says nothing.
     if (now.now - *last < interval || now.busyPeriods == seen)
-      return value;
+      return std::nullopt;
+    Passed passed{now.now - *last, now.busyPeriods - seen};
     last = now.now;
     seen = now.busyPeriods;
-    auto mean = static_cast<double>(now.busyMean.count());
-    baseline = baseline == 0 ? mean : std::min(baseline * 1.01, mean);
-    value = mean > tolerance * baseline ? value * factor : value + step;
-    value = std::clamp(value, least, most);
-    return value;
+    return passed;
+  }
+  /// Shrinks the value if high-priority work suffers, else grows it.
+  void adjust(bool suffers) {
+    value = std::clamp(suffers ? value * factor : value + step, least, most);
   }
 
 private:

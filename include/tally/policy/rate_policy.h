@@ -7,8 +7,10 @@
 #define TALLY_POLICY_RATE_POLICY_H
 
 #include "tally/policy/additive_control.h"
+#include "tally/policy/time_account.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tally {
 
@@ -26,25 +28,17 @@ struct RatePolicy {
   /// Reads now, bestEffortRan, and the fields that AdditiveControl::update() reads.
   Decision decide(const Snapshot &now) {
     double earns = rate.update(now);
-    if (!known) {
-      known = true;
-      saved = static_cast<double>(burst.count());
-    } else {
-      saved += static_cast<double>((now.now - lastNow).count()) * earns -
-               static_cast<double>((now.bestEffortRan - lastRan).count());
-      saved = std::min(saved, static_cast<double>(burst.count()));
-    }
-    lastNow = now.now;
-    lastRan = now.bestEffortRan;
+    auto most = static_cast<double>(burst.count());
+    double gained = account.change(now, earns);
+    saved = saved ? std::min(*saved + gained, most) : most;
     Decision decision;
-    decision.runBestEffort = saved > 0;
+    decision.runBestEffort = *saved > 0;
     return decision;
   }
 
 private:
-  bool known = false;
-  double saved = 0; // ns
-  std::chrono::nanoseconds lastNow{0}, lastRan{0};
+  TimeAccount account;
+  std::optional<double> saved; // ns
 };
 
 } // namespace tally

@@ -6,7 +6,8 @@
 #ifndef TALLY_POLICY_SLO_POLICY_H
 #define TALLY_POLICY_SLO_POLICY_H
 
-#include "tally/policy/policy.h"
+#include "tally/policy/additive_control.h"
+#include "tally/policy/time_account.h"
 
 #include <algorithm>
 #include <optional>
@@ -18,7 +19,7 @@ namespace tally {
 /// so sharing that slows requests down reduces the slack, and with it the sharing.
 ///
 ///  - While high-priority work is active, a kernel runs if it is predicted to take at most
-///    `lightShare` of the slack, times a steered factor. The factor grows from 0 to 1 by `step` in
+///    `lightShare` of the slack, times a steered factor. The factor grows from 0 to 1 by a step in
 ///    each interval in which the target is kept, and is halved in each in which it is not: under a
 ///    high load a little harm to each request adds up.
 ///  - While no high-priority work is active all best-effort work runs. A kernel that cannot yield
@@ -29,10 +30,8 @@ namespace tally {
 ///  - Where requests queue, the harm to one passes on to the next, all the more the less idle time
 ///    there is. So the slack for light kernels shrinks with the part of the time that is idle
 ///    (`queues`).
-///
-///  - Best-effort work that got less than `floor` of the time runs beside requests too, until it
-///  has
-///    caught up. The target is not kept then.
+///  - Best-effort work that got less than `floor` of the time runs beside requests too, until that
+///    work has caught up. The policy does not keep the target then.
 ///
 /// The target is for a busy time: from the begin of the first of several requests that overlap to
 /// the end of the last. The time that a request waits in the server's own queue is unknown here.
@@ -52,11 +51,9 @@ struct SloPolicy {
   double floor = 0;
   /// How much time below `floor` best-effort work can catch up; above 0.
   std::chrono::nanoseconds debt{std::chrono::milliseconds(20)};
-  /// Growth of the steered factor in an interval that kept the target; 0 to 1.
-  double step = 0.05;
-  /// Time between two changes of the factor, above 0. An interval without a busy time changes
-  /// nothing.
-  std::chrono::nanoseconds interval{std::chrono::milliseconds(50)};
+  /// Steers the factor, from 0 to 1, by which light kernels share. It shrinks where the target is
+  /// not kept; `tolerance` is not used.
+  AdditiveControl sharing;
 
   /// Reads now, bestEffortRan, busyPeriods, busyMean, busyHigh, activeFor, highPriorityActive and
   /// heldBack; as strict priority, the fields that PriorityPolicy::decide() reads.
@@ -90,38 +87,26 @@ private:
   bool isOwed(const Snapshot &now) {
     if (floor <= 0)
       return false;
-    if (counted)
-      owed += static_cast<double>((now.now - *counted).count()) * floor -
-              static_cast<double>((now.bestEffortRan - ran).count());
-    counted = now.now;
-    ran = now.bestEffortRan;
     auto most = static_cast<double>(debt.count());
-    owed = std::clamp(owed, -most, most);
+    owed = std::clamp(owed + account.change(now, floor), -most, most);
     return owed > 0;
   }
 
-  /// Returns the factor, 0 to 1; below `step` it is 0.
+  /// Returns the factor, 0 to 1; below a step it is 0.
   double steer(const Snapshot &now) {
-    if (!last)
-      last = now.now;
-    if (now.now - *last >= interval && now.busyPeriods != seen) {
-      double busy = static_cast<double>(now.busyPeriods - seen) *
+    if (std::optional<AdditiveControl::Passed> passed = sharing.next(now)) {
+      double busy = static_cast<double>(passed->busyPeriods) *
                     static_cast<double>(now.busyMean.count()) /
-                    static_cast<double>((now.now - *last).count());
+                    static_cast<double>(passed->time.count());
       idle = (3 * idle + std::clamp(1 - busy, 0.0, 1.0)) / 4;
-      last = now.now;
-      seen = now.busyPeriods;
-      kept = now.busyHigh > target ? kept / 2 : std::min(kept + step, 1.0);
+      sharing.adjust(now.busyHigh > target);
     }
-    return kept < step ? 0 : kept;
+    return sharing.value < sharing.step ? 0 : sharing.value;
   }
 
-  double kept = 0;
-  double idle = 0; ///< part of the time, recently
+  TimeAccount account;
   double owed = 0; ///< nanoseconds
-  std::uint64_t seen = 0;
-  std::optional<std::chrono::nanoseconds> last, counted;
-  std::chrono::nanoseconds ran{0};
+  double idle = 0; ///< part of the time, recently
 };
 
 } // namespace tally
