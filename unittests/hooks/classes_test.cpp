@@ -43,6 +43,7 @@ TEST_CASE("a stream of a higher priority stops one of a lower, of which neither 
     h.launch(middle, &quick, 3, 2);
     CHECK(h.synchronize(middle) == cudaSuccess);
     CHECK(h.hooks.streams().query(h.cuda.api(), low) == cudaErrorNotReady);
+    h.settleRequest(); // else the blocks may run before the request to yield has arrived
     h.gate.open();
     CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
   }
