@@ -91,6 +91,8 @@ TEST_CASE("what every variable may hold") {
   CHECK(!none.streamWaits);
   CHECK(!some.streamWaits);
   CHECK(good({{"TALLY_STREAM_WAITS", "on"}}).streamWaits);
+  CHECK(none.greenContexts);
+  CHECK(!good({{"TALLY_GREEN_CONTEXTS", "off"}}).greenContexts);
   CHECK(good({{"TALLY_DEVICE", "emulator"}}).streamWaits);
   CHECK(some.variants.areProfiled);
   CHECK(some.boundMicroseconds == 1000000);
@@ -136,6 +138,7 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       {"TALLY_MEMORY_QUOTA", {"0", "1X", "K", "%", "101%", "1048577G"}},
       {"TALLY_MEMORY_RESERVE", {"much"}},
       {"TALLY_STREAM_WAITS", {"yes", "1"}},
+      {"TALLY_GREEN_CONTEXTS", {"8"}},
       {"TALLY_TRACE_EVENTS", {"15", "16777217"}},
       {"TALLY_EMULATOR_SMS", {"0", "257"}},
       {"TALLY_EMULATOR_UUID", {"0011", "0011223344556677889900112233445g"}},

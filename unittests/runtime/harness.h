@@ -18,7 +18,7 @@ struct Harness {
                    AnyPolicy policy = {}, std::uint32_t smsOfNonPreemptible = 0,
                    ProfileStore *profiles = nullptr, Trace *trace = nullptr,
                    std::uint32_t recordBytes = 4, std::uint32_t registersPerSm = 65536,
-                   std::uint32_t reserve = 25)
+                   std::uint32_t reserve = 25, ConfinedSizes confinedSizes = {})
       : device(seed), random(seed * 77 + 1) {
     device.setRegisters(registersPerSm);
     bundle::Bundle bundle = mixBundle(device, recordBytes);
@@ -39,6 +39,7 @@ struct Harness {
     options.lane = {std::move(kinds), wordAddress, clock, 64};
     options.lane.warn = [this](const std::string &text) { warnings.push_back(text); };
     options.lane.smsOfNonPreemptible = smsOfNonPreemptible;
+    options.lane.confinedSizes = std::move(confinedSizes);
     options.lane.reserve = reserve;
     options.lane.profiles = profiles;
     options.lane.trace = trace;

@@ -25,9 +25,11 @@ void finish(Harness &harness) {
 }
 
 /// Random programs under a policy, beside requests that come and go.
-void checkRandomly(const AnyPolicy &policy, std::uint64_t seeds, std::uint64_t &yields) {
+void checkRandomly(const AnyPolicy &policy, std::uint64_t seeds, std::uint64_t &yields,
+                   const ConfinedSizes &sizes = {}, std::uint64_t *confined = nullptr) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    Harness harness(seed, {Kind::Persistent, Kind::Guard, Kind::Slice}, policy);
+    Harness harness(seed, {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint}, policy, 0,
+                    nullptr, nullptr, 4, 65536, 25, sizes);
     Program program = Program::make(harness.random, 1 + seed % 4, 60, 5);
     harness.addStreams(program);
     std::size_t next = 0;
@@ -54,6 +56,8 @@ void checkRandomly(const AnyPolicy &policy, std::uint64_t seeds, std::uint64_t &
     CAPTURE(seed);
     CHECK((harness.outcome() == runInOrder(program)));
     yields += harness.statistics().yields;
+    if (confined)
+      *confined += harness.device.confinedLaunches;
   }
 }
 
@@ -90,6 +94,43 @@ TEST_CASE("whatever a policy lets run beside requests, results are the sequentia
   checkRandomly(slo, 40, yields);
   checkRandomly(*std::make_unique<SharePolicy>(), 20, yields);
   CHECK(yields > 500);
+}
+
+TEST_CASE("on streams confined to a part of the SMs results are the sequential ones") {
+  std::uint64_t yields = 0, confined = 0;
+  checkRandomly(PartitionPolicy(0.5, 0.5), 120, yields, {1}, &confined);
+  CHECK(yields > 500);
+  CHECK(confined > 1000);
+}
+
+TEST_CASE("the SMs that a policy gives are those of a stream") {
+  std::vector<std::uint32_t> sizes = {8, 16, 32};
+  for (auto [wanted, granted] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
+           {0, 0}, {7, 7}, {8, 8}, {15, 8}, {16, 16}, {31, 16}, {131, 32}, {132, 132}})
+    CHECK(grantedSms(sizes, wanted, 132) == granted);
+  CHECK(grantedSms({}, 15, 132) == 15);
+}
+
+TEST_CASE("beside a request every variant runs on a stream confined to its SMs") {
+  for (std::size_t kernel : {0, 1, 3}) { // persistent, guard, slice
+    CAPTURE(kernel);
+    Harness harness(3, {Kind::Persistent, Kind::Guard, Kind::Slice}, PartitionPolicy(0.5, 0.5), 0,
+                    nullptr, nullptr, 4, 65536, 25, {1});
+    Program program = Program::launches(1, kernel, {24, 1, 1});
+    harness.addStreams(program);
+    REQUIRE(harness.high->beginRequest());
+    REQUIRE(harness.submit(program, 0));
+    stepAll(harness);
+    CHECK(harness.device.confinedLaunches > 0);
+    CHECK(harness.device.confinedLaunches == harness.statistics().physicalLaunches);
+    REQUIRE(harness.high->endRequest());
+    std::uint64_t beside = harness.device.confinedLaunches;
+    finish(harness);
+    // Without a request the rest of a launch that yielded has all SMs.
+    CHECK(harness.device.confinedLaunches == beside);
+    CHECK((harness.statistics().physicalLaunches > beside) == (kernel != 3));
+    CHECK((harness.outcome() == runInOrder(program)));
+  }
 }
 
 TEST_CASE("beside a request a persistent launch has the partition's workers") {

@@ -106,10 +106,11 @@ struct Decision {
   /// The same limit for every kernel, including kernels that can yield.
   std::chrono::nanoseconds longest = anyDuration;
   /// How many SMs best-effort work may use: 1 or more; ::allSms: all. With fewer than all SMs the
-  /// runtime sends only launches that it can confine to them: kinds with workers, with fewer
-  /// workers (saved blocks wait until as many workers may resume as saved them); other kinds, if
-  /// the grid is small enough; kernels that cannot yield, in a green context of at most so many
-  /// SMs.
+  /// runtime sends only launches that it can confine to them: every variant, where it has a green
+  /// context of at most so many SMs; else kinds with workers, with fewer workers (saved blocks wait
+  /// until as many workers may resume as saved them), and other kinds, if the grid is small enough;
+  /// kernels that cannot yield, in a green context made for them
+  /// (Options::smsOfNonPreemptible).
   std::uint32_t sms = allSms;
   /// Bit i: client i may send. Clients above 63 always may.
   std::uint64_t clients = ~std::uint64_t{0};

@@ -53,6 +53,7 @@ Result<void> BestEffortEngine::openOnOwnThread() {
   options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
   options.lane.smsOfNonPreemptible = confinement();
+  options.lane.confinedSizes = confinedSizes();
   openProfiles(options.lane);
   options.prepare = [this, number] { beOnOwnThread(api, number); };
   auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
@@ -134,6 +135,18 @@ std::uint32_t BestEffortEngine::confinement() {
   }
   static_cast<void>(device.destroyStream(*tried));
   return sms;
+}
+
+/// The sizes of the streams for a policy that gives best-effort work a part of the SMs.
+runtime::ConfinedSizes BestEffortEngine::confinedSizes() {
+  if (!settings.greenContexts || !settings.policy.limitsSms())
+    return {};
+  Result<runtime::ConfinedSizes> sizes = runtime::confinedSizesOf(device);
+  if (sizes)
+    return std::move(*sizes);
+  warn(Warning::Setting, "TALLY_POLICY: " + sizes.error().message +
+                             "; the number of thread blocks keeps best-effort work to its SMs");
+  return {};
 }
 
 std::uint64_t BestEffortEngine::submit(StreamState &stream, Run run, Behind behind) {

@@ -183,6 +183,7 @@ private:
   Result<void> openOnOwnThread();
   BestEffortQueue::Lanes openLanes(std::uint32_t bestEffortClass);
   std::uint32_t confinement();
+  runtime::ConfinedSizes confinedSizes();
   bool mayRunAhead() const;
   void openProfiles(runtime::LaneOptions &lane);
 

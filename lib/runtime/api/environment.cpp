@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 30> table = {{
+constexpr std::array<Variable, 31> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
@@ -30,6 +30,7 @@ constexpr std::array<Variable, 30> table = {{
     {"TALLY_DRAIN_MS", "0 to 600000"},
     {"TALLY_EMULATOR_SMS", "1 to 256"},
     {"TALLY_EMULATOR_UUID", "32 hexadecimal digits, with or without dashes"},
+    {"TALLY_GREEN_CONTEXTS", "on or off"},
     {"TALLY_KINDS", "kinds of variants, or none: slice, guard, persistent, pause, checkpoint"},
     {"TALLY_LAUNCH", "driver or runtime"},
     {"TALLY_MEMORY_QUOTA", memoryValues},
@@ -194,6 +195,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
       settings.emulator.isOn; // on a GPU a stream that waits costs others' launches
   readChoice("TALLY_STREAM_WAITS", settings.streamWaits, "on", "off");
   readChoice("TALLY_COPY_KERNELS", settings.copyKernels, "on", "off");
+  readChoice("TALLY_GREEN_CONTEXTS", settings.greenContexts, "on", "off");
   readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
   readChoice("TALLY_PROFILE", settings.variants.areProfiled, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);

@@ -58,6 +58,10 @@ Result<void> Runtime::State::initialise() {
   dispatching.lane.reserve = options.pauseReserve;
   dispatching.pauseDeadline = options.pauseDeadline;
   dispatching.lane.smsOfNonPreemptible = options.smsOfNonPreemptible;
+  // Where the device cannot confine streams, the number of thread blocks keeps work to its SMs.
+  if (options.policy.limitsSms())
+    if (Result<ConfinedSizes> sizes = confinedSizesOf(*device))
+      dispatching.lane.confinedSizes = std::move(*sizes);
   dispatching.lane.clock = steadyNow;
   dispatching.lane.trace = trace.get();
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));

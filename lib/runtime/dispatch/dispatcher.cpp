@@ -104,11 +104,17 @@ std::optional<Permit> Dispatcher::permit(std::uint32_t bestEffortClass) const {
     return std::nullopt;
   std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
   Snapshot now = snapshot();
-  Decision decision = options.policy.decide(now);
+  Decision decision = decide(now);
   if (!decision.runBestEffort)
     return std::nullopt;
   return Permit{epoch, decision, now.highPriorityActive != 0 || decision.sms < now.smCount,
                 now.sinceHighPriorityEnded < requestsAreExpected};
+}
+
+Decision Dispatcher::decide(const Snapshot &now) const {
+  Decision decision = options.policy.decide(now);
+  decision.sms = grantedSms(options.lane.confinedSizes, decision.sms, now.smCount);
+  return decision;
 }
 
 Snapshot Dispatcher::snapshot() const {
@@ -137,7 +143,7 @@ void Dispatcher::enforcePolicy() {
   }
   if (!sms)
     return;
-  Decision decision = options.policy.decide(snapshot());
+  Decision decision = decide(snapshot());
   if (!decision.runBestEffort || std::min(decision.sms, smCount) != std::min(*sms, smCount))
     stopByPolicy();
 }

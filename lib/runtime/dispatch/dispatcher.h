@@ -109,6 +109,8 @@ private:
   Nanoseconds nonPreemptibleLeft() const override { return laneTable.nonPreemptibleLeft(); }
   std::size_t lanesUnderWay() const override { return laneTable.underWay(); }
   Snapshot snapshot() const;
+  /// The policy's decision, with a number of SMs that the lanes can keep work to.
+  Decision decide(const Snapshot &now) const;
   void enforcePolicy();
   void stopByPolicy();
   void enforceClasses();

@@ -99,8 +99,9 @@ bool BatchPlanner::planItem(std::size_t index, Batch &batch, Budget &used) {
   return planned;
 }
 
-/// Whether the launch stays within `sms` SMs. A launch of a kind with workers gets fewer workers
-/// for this; if it resumes saved blocks, no fewer than the workers that saved them.
+/// Whether the launch stays within `sms` SMs. On a stream that is confined to them any variant
+/// does. A launch of a kind with workers gets fewer workers; if it resumes saved blocks, no fewer
+/// than the workers that saved them.
 bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
   std::uint32_t all = core.device.info().smCount;
   if (sms >= all)
@@ -110,14 +111,21 @@ bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
     return false;
   std::uint64_t blocks = item.launch.shape.grid.count();
   const std::optional<VariantLaunch> &progress = item.operation->run.progress;
+  // The blocks of a cluster run at a time, for which a part of the SMs may have no room.
+  bool isConfined =
+      progress && core.streams.confined(sms) && item.launch.shape.cluster == Dim3{0, 0, 0};
   bool hasWorkers = progress && tally::hasWorkers(progress->kind()) &&
                     !item.operation->kernel->facts().maySpend(item.operation->shape.block.x) &&
                     item.launch.shape.cluster == Dim3{0, 0, 0};
   if (hasWorkers) {
     std::uint64_t perSm = std::max(item.plan->workers / all, 1u);
-    item.launch.shape.grid.x = static_cast<std::uint32_t>(std::min(blocks, perSm * sms));
+    std::uint64_t least = isConfined ? progress->leastWorkers() : 0;
+    item.launch.shape.grid.x =
+        static_cast<std::uint32_t>(std::min(blocks, std::max(perSm * sms, least)));
     return sms != 0 && item.launch.shape.grid.x >= progress->leastWorkers();
   }
+  if (isConfined)
+    return true;
   bool isUserKernel = item.operation->type == Operation::Type::Launch && !progress;
   bool confined = isUserKernel && core.options.smsOfNonPreemptible != 0 &&
                   core.options.smsOfNonPreemptible <= sms;

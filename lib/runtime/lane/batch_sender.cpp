@@ -12,7 +12,7 @@ Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
                           batch.behind == 0 && streams.mayUseApplication() &&
                           core.device.takesLaneWork(*first.ordered);
   if (!isOnApplications)
-    return sendOn(streams.main(), batch, gate);
+    return sendOn(streams.confined(batch.sms).value_or(streams.main()), batch, gate);
   Result<void> sent;
   bool isPut =
       core.device.unlessHeldUp(*first.ordered, [&] { sent = sendOn(*first.ordered, batch, gate); });
@@ -115,9 +115,8 @@ Result<void> BatchSender::sendItem(StreamId home, Batch &batch, std::size_t inde
   Operation &operation = *batch.items[index].operation;
   bool isApart = operation.type == Operation::Type::Launch && !pipeline.isHeld() &&
                  (!operation.run.progress || batch.items[index].leavesVariant);
-  StreamId on = operation.ordered == home ? home
-                : isApart                 ? streams.nonPreemptible()
-                                          : streams.home(pipeline.isHeld());
+  StreamId own = streams.confined(batch.sms).value_or(streams.home(pipeline.isHeld()));
+  StreamId on = operation.ordered == home ? home : isApart ? streams.nonPreemptible() : own;
   if (Result<void> behind = streams.continueOn(on); !behind)
     return behind;
   switch (operation.type) {

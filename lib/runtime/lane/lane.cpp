@@ -23,7 +23,8 @@ Result<std::unique_ptr<Lane>> Lane::create(StreamDevice &device, LaneOptions opt
 }
 
 Result<void> Lane::initialise() {
-  if (Result<void> opened = core.streams.open(core.options.smsOfNonPreemptible, core.options.waits);
+  if (Result<void> opened = core.streams.open(core.options.smsOfNonPreemptible,
+                                              core.options.confinedSizes, core.options.waits);
       !opened)
     return opened;
   if (Result<void> opened = core.states.open(core.options.halfRing); !opened)

@@ -4,6 +4,7 @@
 
 #include "planning/headroom.h"
 #include "planning/loaded_kernel.h"
+#include "resources/confined_streams.h"
 #include "trace/trace.h"
 
 #include <array>
@@ -38,6 +39,9 @@ struct LaneOptions {
   ProfileStore *profiles = nullptr;
   /// Above 0: kernels that cannot yield run on a stream with so many of the device's SMs.
   std::uint32_t smsOfNonPreemptible = 0;
+  /// The lane has a stream of each size. Variants go there while the policy gives best-effort work
+  /// a part of the SMs.
+  ConfinedSizes confinedSizes;
   /// Whether work that cannot yield may be sent behind a wait of the lane's stream.
   bool waits = true;
   /// Whether lanes test that their streams may wait (Lane::tryWaits()). Else they rely on the

@@ -6,7 +6,8 @@
 
 namespace tally::runtime {
 
-Result<void> PhysicalStreams::open(std::uint32_t smsOfNonPreemptible, bool waits) {
+Result<void> PhysicalStreams::open(std::uint32_t smsOfNonPreemptible,
+                                   std::span<const std::uint32_t> sizes, bool waits) {
   Result<StreamId> created = own.createStream();
   if (!created)
     return created.error();
@@ -17,13 +18,15 @@ Result<void> PhysicalStreams::open(std::uint32_t smsOfNonPreemptible, bool waits
       return confined.error();
     ofNonPreemptible = *confined;
   }
+  if (Result<void> opened = confinedStreams.open(own, sizes); !opened)
+    return opened;
   if (device.areStreamsApart()) {
     Result<StreamId> beside = own.createStream();
     if (!beside)
       return beside.error();
     ofMarks = *beside;
   }
-  if (waits && ofNonPreemptible == stream && device.hasWordWaits()) {
+  if (waits && !isConfining() && device.hasWordWaits()) {
     Result<StreamId> other = own.createStream();
     if (!other)
       return other.error();
@@ -45,6 +48,7 @@ void PhysicalStreams::close() {
   own.endStream(stream);
   if (ofNonPreemptible != stream)
     own.endStream(ofNonPreemptible);
+  confinedStreams.close(own);
 }
 
 void PhysicalStreams::endResumes() {

@@ -2,6 +2,7 @@
 #ifndef TALLY_LIB_RUNTIME_RESOURCES_PHYSICAL_STREAMS_H
 #define TALLY_LIB_RUNTIME_RESOURCES_PHYSICAL_STREAMS_H
 
+#include "resources/confined_streams.h"
 #include "resources/lane_resources.h"
 
 #include <cstdint>
@@ -15,9 +16,11 @@ public:
   PhysicalStreams(StreamDevice &device, LaneResources &own) : device(device), own(own) {}
 
   /// Creates the streams. `smsOfNonPreemptible`: above 0, kernels that cannot yield get a stream of
-  /// so many SMs. `waits`: resumed launches get a stream of their own while the main stream waits,
-  /// where the device can wait for words.
-  Result<void> open(std::uint32_t smsOfNonPreemptible, bool waits);
+  /// so many SMs. `sizes`: variants get a stream of each of these numbers of SMs. `waits`: resumed
+  /// launches get a stream of their own while the main stream waits, where the device can wait for
+  /// words and no kernels are confined.
+  Result<void> open(std::uint32_t smsOfNonPreemptible, std::span<const std::uint32_t> sizes,
+                    bool waits);
   /// Waits for the work on the streams and destroys them.
   void close();
 
@@ -29,6 +32,8 @@ public:
   }
   /// The stream for kernels that cannot yield; the main stream unless it is confined to some SMs.
   StreamId nonPreemptible() const { return ofNonPreemptible; }
+  /// The stream for variants that are confined to exactly `sms` SMs, if there is one.
+  std::optional<StreamId> confined(std::uint32_t sms) const { return confinedStreams.of(sms); }
   /// The stream with the newest work, which runs after the work on the other streams.
   StreamId current() const { return newest; }
   /// The stream for markers beside the work, if there is one.
@@ -48,7 +53,7 @@ public:
   Result<void> leaveApplication();
   /// Whether streams of the application may take the lane's work: no other stream than the main
   /// stream is for some of it.
-  bool mayUseApplication() const { return !ofResumed && ofNonPreemptible == stream; }
+  bool mayUseApplication() const { return !ofResumed && !isConfining(); }
   /// Makes `target` current without a wait for earlier work on the other streams.
   void switchTo(StreamId target) { newest = target; }
   /// Destroys the stream for resumed launches: the main stream never waits from now on.
@@ -57,12 +62,15 @@ public:
   Result<void> clear(DevicePtr memory, std::uint64_t bytes, bool hasLaunched, bool isHeld);
 
 private:
+  /// Whether some of the work goes to streams with a part of the SMs.
+  bool isConfining() const { return ofNonPreemptible != stream || !confinedStreams.empty(); }
   Result<void> awaitShortly(StreamId other);
 
   StreamDevice &device;
   LaneResources &own;
   StreamId stream{}, ofNonPreemptible{}, newest{};
   std::optional<StreamId> ofMarks, ofResumed;
+  ConfinedStreams confinedStreams;
   /// The stream of the application with the newest work; the main stream, which is current, has
   /// only markers behind that work.
   std::optional<StreamId> left;
