@@ -111,6 +111,8 @@ typedef struct tally_policy_snapshot {
   const void *clients;     /**< first ::tally_client_progress of an array; valid during the call */
   size_t client_count;     /**< number of clients; 0 unless the policy uses clients */
   size_t client_size;      /**< distance in bytes from one client to the next */
+  uint64_t least_sms;      /**< Snapshot::leastSms */
+  int64_t busy_last;       /**< Snapshot::busyLast */
 } tally_policy_snapshot;
 
 /** What a policy decides: the fields of tally::Decision, at their defaults before each call. */
@@ -122,6 +124,7 @@ typedef struct tally_policy_decision {
   int64_t longest_non_preemptible; /**< in nanoseconds; Decision::longestNonPreemptible */
   int64_t longest;                 /**< in nanoseconds; Decision::longest */
   uint64_t clients;                /**< bit i: client i may send; clients above 63 always may */
+  int64_t longest_unconfined;      /**< in nanoseconds; Decision::longestUnconfined */
 } tally_policy_decision;
 
 /** A policy that the program provides. tally/tally.hpp makes one from any type with decide(). */

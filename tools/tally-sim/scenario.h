@@ -64,6 +64,7 @@ struct Costs {
 
 struct Scenario {
   std::uint32_t smCount = 132;
+  bool greenContexts = true; ///< the device can confine work to a part of the SMs
   Requests requests;
   std::vector<TrainingKernel> training; ///< one step; not empty
   Nanoseconds step{0};                  ///< of a step alone on the device, plain; above 0

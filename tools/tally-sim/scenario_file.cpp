@@ -185,6 +185,7 @@ Result<Scenario> parseScenario(std::string_view text) {
     double sms = scenario.smCount, seconds = 10;
     members.number("sms", sms, 1, 10000);
     members.number("seconds", seconds, 0.001, 1e6);
+    members.flag("green_contexts", scenario.greenContexts);
     members.string("policy", scenario.policy);
     members.time("bound_us", scenario.bound, 1);
     scenario.smCount = static_cast<std::uint32_t>(sms);

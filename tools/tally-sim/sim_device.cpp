@@ -70,7 +70,7 @@ void SimDevice::startRequest(Nanoseconds service, std::function<void()> done) {
 Nanoseconds SimDevice::blocksEndAt() const {
   double longest = 0;
   for (const auto &stream : streams)
-    if (stream->isRunning) {
+    if (stream->isRunning && !stream->items.front().kernel->isConfined) {
       const Kernel &kernel = *stream->items.front().kernel;
       double rest = kernel.left / std::max(kernel.width, 1.0) * kernel.block;
       longest = std::max(longest, std::min(rest, kernel.block));
@@ -83,7 +83,7 @@ Nanoseconds SimDevice::blocksEndAt() const {
 double SimDevice::shareOf(const Kernel &kernel) const {
   double wanted = kernel.width / scenario.smCount;
   bool isBesideRequest = request && time >= request->from;
-  if (!isBesideRequest || kernel.isTold)
+  if (!isBesideRequest || kernel.isTold || kernel.isConfined)
     return wanted;
   return std::min(wanted, std::max(1 - scenario.requests.fills, leastShare));
 }
@@ -96,10 +96,21 @@ double SimDevice::shareOfTraining() const {
   return std::min(all, 1.0);
 }
 
+/// Part of the SMs that the request would fill, and that confined work has.
+double SimDevice::shareTaken() const {
+  double confined = 0;
+  for (const auto &stream : streams)
+    if (stream->isRunning && stream->items.front().kernel->isConfined)
+      confined += shareOf(*stream->items.front().kernel);
+  return std::clamp(confined - (1 - scenario.requests.fills), 0.0, scenario.requests.fills);
+}
+
 double SimDevice::speedOfRequest() const {
   if (time < request->from)
     return 0;
-  return 1 / (1 + scenario.requests.slowdown * shareOfTraining());
+  double fills = scenario.requests.fills;
+  double sms = fills > 0 ? (fills - shareTaken()) / fills : 1;
+  return sms / (1 + scenario.requests.slowdown * shareOfTraining());
 }
 
 /// Blocks in a nanosecond. Kernels that run at a time share the device evenly.
@@ -150,7 +161,8 @@ void SimDevice::progress(Nanoseconds until) {
       Kernel &kernel = *stream->items.front().kernel;
       kernel.left -= passed * speedOf(kernel);
     }
-  if (request && time < request->from && until >= request->from)
+  // At that time something changes, be it only that a stream is ready which then waits for another.
+  if (knownEnd && *knownEnd && until >= **knownEnd)
     knownEnd.reset();
   time = until;
 }
@@ -209,6 +221,10 @@ void SimDevice::startReady() {
       if (front.kernel) {
         stream.isRunning = true;
         ++runningCount;
+        if (stream.sms != 0) {
+          front.kernel->isConfined = true;
+          front.kernel->width = std::min(front.kernel->width, static_cast<double>(stream.sms));
+        }
         begin(*front.kernel);
         auto all = static_cast<std::uint32_t>(front.kernel->left);
         tellRunning();
@@ -358,6 +374,14 @@ Result<StreamId> SimDevice::createStream(runtime::StreamPriority priority) {
   streams.push_back(std::make_unique<Stream>());
   streams.back()->isControl = priority == runtime::StreamPriority::Control;
   return static_cast<StreamId>(streams.size());
+}
+
+Result<StreamId> SimDevice::createConfinedStream(std::uint32_t sms) {
+  if (!scenario.greenContexts)
+    return Error{"the simulated device has no green contexts"};
+  Result<StreamId> made = createStream(runtime::StreamPriority::Low);
+  of(*made).sms = sms;
+  return made;
 }
 
 Result<void> SimDevice::destroyStream(StreamId) { return {}; }

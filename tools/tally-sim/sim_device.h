@@ -12,6 +12,7 @@
 // - A request starts when the blocks that run at its begin have ended: a GPU places the blocks of
 //   the higher priority first. While the request runs, other work has the SMs that the request does
 //   not fill, and slows the request down by the scenario's factor.
+// - Work on a confined stream keeps its SMs beside a request. The request has the other SMs.
 #ifndef TALLY_SIM_SIM_DEVICE_H
 #define TALLY_SIM_SIM_DEVICE_H
 
@@ -68,6 +69,7 @@ public:
   Result<void> free(runtime::DevicePtr pointer) override;
   Result<runtime::MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<runtime::StreamId> createStream(runtime::StreamPriority priority) override;
+  Result<runtime::StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(runtime::StreamId stream) override;
   Result<void> copyToDevice(runtime::StreamId stream, runtime::DevicePtr to,
                             std::span<const std::byte> from) override;
@@ -86,6 +88,7 @@ private:
     double width = 0;                           ///< blocks at a time, with the device to itself
     double block = 0;                           ///< nanoseconds of a block
     bool isTold = false;                        ///< told to yield: `left` are the last blocks
+    bool isConfined = false;                    ///< to `width` SMs
     std::uint32_t notBegun = 0;                 ///< told: blocks that the launch leaves over
   };
   struct Item {
@@ -96,6 +99,7 @@ private:
   };
   struct Stream {
     bool isControl = false;
+    std::uint32_t sms = 0; ///< the stream is confined to; 0: to none
     std::deque<Item> items;
     std::uint64_t put = 0, done = 0;
     Nanoseconds ready{0}; ///< when the front item may begin
@@ -124,6 +128,7 @@ private:
   void tellRunning();
   double shareOf(const Kernel &kernel) const;
   double shareOfTraining() const;
+  double shareTaken() const;
   double speedOf(const Kernel &kernel) const;
   double speedOfRequest() const;
   std::optional<Nanoseconds> nextEnd();
@@ -145,7 +150,7 @@ private:
   std::uint64_t eventCount = 0;
   std::size_t runningCount = 0; ///< kernels of the training
   std::optional<Request> request;
-  std::optional<std::optional<Nanoseconds>> knownEnd; ///< nextEnd()'s, while it stays
+  std::optional<std::optional<Nanoseconds>> knownEnd; ///< nextEnd()'s, until then at most
   runtime::DevicePtr controlWord = 0;                 ///< of the launches so far
   bool isApplicationHeld = false;
 };

@@ -217,6 +217,9 @@ private:
     options.lane.control = address;
     options.lane.clock = clock;
     options.lane.waits = false;
+    if (options.policy.limitsSms())
+      if (Result<runtime::ConfinedSizes> sizes = runtime::confinedSizesOf(device))
+        options.lane.confinedSizes = std::move(*sizes);
     options.lane.bound = scenario.bound;
     options.lanes = 1;
     auto made = runtime::Dispatcher::create(device, *word, *high, std::move(options));

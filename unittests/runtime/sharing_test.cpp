@@ -133,6 +133,37 @@ TEST_CASE("beside a request every variant runs on a stream confined to its SMs")
   }
 }
 
+namespace {
+
+/// One of the two SMs, beside requests and without; short kernels may use both.
+struct UnconfinedPolicy {
+  Nanoseconds longest;
+  Decision decide(const Snapshot &) const {
+    Decision decision;
+    decision.runBestEffort = true;
+    decision.sms = 1;
+    decision.longestUnconfined = longest;
+    return decision;
+  }
+};
+
+} // namespace
+
+TEST_CASE("a kernel that cannot be confined runs on all SMs if it is short") {
+  for (bool isShort : {false, true}) {
+    CAPTURE(isShort);
+    Harness harness(3, {Kind::Persistent, Kind::Guard, Kind::Slice},
+                    UnconfinedPolicy{isShort ? anyDuration : 1us}, 0, nullptr, nullptr, 4, 65536,
+                    25, {1});
+    Program program = Program::launches(1, 4, {24, 1, 1}); // non-preemptible, twelve blocks an SM
+    harness.addStreams(program);
+    REQUIRE(harness.submit(program, 0));
+    stepAll(harness);
+    CHECK(harness.statistics().physicalLaunches == (isShort ? 1 : 0));
+    CHECK(harness.device.confinedLaunches == 0);
+  }
+}
+
 TEST_CASE("beside a request a persistent launch has the partition's workers") {
   // Two SMs, two blocks each: four workers.
   Harness harness(3, {Kind::Persistent}, PartitionPolicy(0.5, 0.5));

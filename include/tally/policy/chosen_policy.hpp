@@ -68,12 +68,18 @@ template <class T> struct PolicyState {
     now.bestEffortRan = nanoseconds(seen->best_effort_ran);
     now.smCount = seen->sm_count;
     now.clients = ClientView(self.clients.data(), self.clients.size());
+    if (seen->size >= sizeof *seen) { // an older runtime has no such fields
+      now.leastSms = static_cast<std::uint32_t>(seen->least_sms);
+      now.busyLast = nanoseconds(seen->busy_last);
+    }
     Decision decision = self.policy.decide(now);
     said->run_best_effort = decision.runBestEffort ? 1 : 0;
     said->sms = decision.sms;
     said->longest_non_preemptible = decision.longestNonPreemptible.count();
     said->longest = decision.longest.count();
     said->clients = decision.clients;
+    if (said->size >= sizeof *said)
+      said->longest_unconfined = decision.longestUnconfined.count();
   }
   static void destroy(void *state) { delete static_cast<PolicyState *>(state); }
 };

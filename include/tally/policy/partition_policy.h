@@ -7,13 +7,18 @@
 #define TALLY_POLICY_PARTITION_POLICY_H
 
 #include "tally/policy/additive_control.h"
+#include "tally/policy/sm_control.h"
 
 namespace tally {
 
-/// While high-priority work is active, best-effort work runs on a share of the SMs. The share grows
-/// while busy times stay as short as with the least share, and shrinks when they grow
-/// (AdditiveControl). While no high-priority work is active, best-effort work has all SMs. With
-/// least == most the share is fixed. A launch that cannot be kept to a share waits (Decision::sms).
+/// Best-effort work always has the part `least` of the SMs, high-priority work the part 1 - `most`.
+/// What one side leaves is lent to the other: while no high-priority work is active, best-effort
+/// work has all SMs, which come back within a turnaround; while it is active, best-effort work has
+/// up to `most` of them, as far as requests take at most `tolerance` times as long as beside
+/// `least` and the training gains. With least == most the share is fixed.
+///
+/// Where the runtime cannot confine every variant (Snapshot::leastSms), AdditiveControl steers the
+/// share. A launch that cannot be kept to a share waits (Decision::sms), unless it is short.
 struct PartitionPolicy {
   /// A share from 0.1 to 0.5.
   PartitionPolicy() : PartitionPolicy(0.1, 0.5) {}
@@ -23,17 +28,26 @@ struct PartitionPolicy {
     share.most = most;
     share.step = 0.02;
   }
-  AdditiveControl share; ///< steers the share of the SMs, 0 to 1
+  /// The share of the SMs, 0 to 1, and the tolerance; steers the share if no variant can be
+  /// confined.
+  AdditiveControl share;
+  SmControl lent; ///< steers the number of SMs; `share` has its range
+  /// Longest predicted duration of a kernel that cannot be kept to a share and runs on all SMs.
+  std::chrono::nanoseconds light{std::chrono::microseconds(50)};
 
-  /// Reads highPriorityActive, smCount, and the fields that AdditiveControl::update() reads. With
-  /// a share below one SM best-effort work stands aside.
+  /// Reads smCount, and the fields that SmControl::update() and AdditiveControl::update() read.
+  /// With a share below one SM best-effort work stands aside.
   Decision decide(const Snapshot &now) {
     double wanted = share.update(now);
+    lent.least = share.least;
+    lent.most = share.most;
+    std::uint32_t granted = lent.update(now, {share.tolerance, {}, true});
     Decision decision;
     decision.runBestEffort = true;
     if (now.highPriorityActive == 0)
       return decision;
-    decision.sms = static_cast<std::uint32_t>(wanted * now.smCount);
+    decision.longestUnconfined = light;
+    decision.sms = now.leastSms != 0 ? granted : static_cast<std::uint32_t>(wanted * now.smCount);
     decision.runBestEffort = decision.sms != 0;
     return decision;
   }

@@ -71,9 +71,13 @@ struct Snapshot {
   std::chrono::nanoseconds busyMean{0}; ///< recent mean of busy times; 0: none recorded
   /// A bound on all but one of the last 64 busy times; 0: none recorded.
   std::chrono::nanoseconds busyHigh{0};
+  std::chrono::nanoseconds busyLast{0}; ///< the newest recorded busy time; 0: none recorded
   /// Time for which best-effort work has had the device.
   std::chrono::nanoseconds bestEffortRan{0};
   std::uint32_t smCount = 0; ///< the device's streaming multiprocessors
+  /// The fewest SMs to which the runtime can confine every variant; 0: it can confine some only
+  /// (Decision::sms).
+  std::uint32_t leastSms = 0;
   /// The best-effort clients, for policies with `static constexpr bool usesClients = true`; else
   /// empty.
   ClientView clients;
@@ -112,6 +116,9 @@ struct Decision {
   /// kernels that cannot yield, in a green context made for them
   /// (Options::smsOfNonPreemptible).
   std::uint32_t sms = allSms;
+  /// A kernel that cannot be confined to `sms` SMs may run on all of them if its predicted duration
+  /// is at most this, and at most the other limits.
+  std::chrono::nanoseconds longestUnconfined{0};
   /// Bit i: client i may send. Clients above 63 always may.
   std::uint64_t clients = ~std::uint64_t{0};
 };

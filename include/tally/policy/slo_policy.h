@@ -7,6 +7,7 @@
 #define TALLY_POLICY_SLO_POLICY_H
 
 #include "tally/policy/additive_control.h"
+#include "tally/policy/sm_control.h"
 #include "tally/policy/time_account.h"
 
 #include <algorithm>
@@ -18,12 +19,18 @@ namespace tally {
 /// (Snapshot::busyHigh), or has taken so far if that is more. The slack uses measured times only,
 /// so sharing that slows requests down reduces the slack, and with it the sharing.
 ///
-///  - While high-priority work is active, a kernel runs if it is predicted to take at most
+///  - While high-priority work is active, best-effort work runs on a part of the SMs, if the
+///  runtime
+///    can confine it to them (Snapshot::leastSms). The part follows the measured slowdown
+///    (SmControl). A kernel that cannot yield, or cannot be confined, has to fit `lightShare` of
+///    the slack.
+///  - Else, while high-priority work is active, a kernel runs if it is predicted to take at most
 ///    `lightShare` of the slack, times a steered factor. The factor grows from 0 to 1 by a step in
 ///    each interval in which the target is kept, and is halved in each in which it is not: under a
 ///    high load a little harm to each request adds up.
-///  - While no high-priority work is active all best-effort work runs. A kernel that cannot yield
-///    runs only if it is predicted to fit the slack, or has waited for `patience`.
+///  - While no high-priority work is active all best-effort work runs. With a target, a kernel that
+///    cannot yield runs only if it is predicted to fit the slack, or has waited for `patience`.
+///    With a factor it runs as under strict priority.
 ///  - With less slack than `least`, and until a busy time has been seen, the policy is strict
 ///    priority. Where high-priority work alone misses the target, to hold best-effort work back
 ///    would not help.
@@ -36,9 +43,10 @@ namespace tally {
 /// The target is for a busy time: from the begin of the first of several requests that overlap to
 /// the end of the last. The time that a request waits in the server's own queue is unknown here.
 struct SloPolicy {
-  static constexpr bool limitsSms = false; ///< the policy never sets Decision::sms
-
   std::chrono::nanoseconds target{std::chrono::milliseconds(10)}; ///< latency of a request
+  /// Latencies over those of the server alone, 1 or more; 0: `target` says what requests may take.
+  /// Where the runtime cannot confine work, a policy with a factor is strict priority.
+  double factor = 0;
   double lightShare = 0.25; ///< part of the slack that a light kernel may take; 0 to 1
   /// Slack below which the policy is strict priority; 0 or more.
   std::chrono::nanoseconds least{std::chrono::microseconds(50)};
@@ -54,17 +62,28 @@ struct SloPolicy {
   /// Steers the factor, from 0 to 1, by which light kernels share. It shrinks where the target is
   /// not kept; `tolerance` is not used.
   AdditiveControl sharing;
+  SmControl beside; ///< steers how many SMs best-effort work has beside requests
 
-  /// Reads now, bestEffortRan, busyPeriods, busyMean, busyHigh, activeFor, highPriorityActive and
-  /// heldBack; as strict priority, the fields that PriorityPolicy::decide() reads.
+  /// Reads now, bestEffortRan, busyPeriods, busyLast, busyMean, busyHigh, activeFor,
+  /// highPriorityActive, heldBack, leastSms and smCount; as strict priority, the fields that
+  /// PriorityPolicy::decide() reads.
   Decision decide(const Snapshot &now) {
-    double factor = steer(now);
+    double steered = steer(now);
+    std::uint32_t sms = beside.update(now, {factor, target, queues});
     Decision decision;
     decision.runBestEffort = true;
     if (isOwed(now))
       return decision;
-    std::chrono::nanoseconds slack = target - std::max(now.busyHigh, now.activeFor);
-    if (now.busyPeriods == 0 || slack < least) {
+    std::chrono::nanoseconds slack = factor == 0 ? target - std::max(now.busyHigh, now.activeFor)
+                                                 : partOf(now.busyMean, factor - 1);
+    bool isActive = now.highPriorityActive != 0;
+    if (isActive && sms != 0 && (factor != 0 || now.activeFor < target)) {
+      decision.sms = sms;
+      decision.longestNonPreemptible = decision.longestUnconfined = partOf(slack, lightShare);
+      return decision;
+    }
+    bool isStrict = factor != 0 || (isActive && now.leastSms != 0);
+    if (isStrict || now.busyPeriods == 0 || slack < least) {
       PriorityPolicy strict;
       strict.patience = patience;
       return strict.decide(now);
@@ -74,15 +93,17 @@ struct SloPolicy {
       return decision;
     }
     if (queues)
-      factor *= idle;
-    decision.longest = std::chrono::nanoseconds(
-        static_cast<std::int64_t>(static_cast<double>(slack.count()) * lightShare * factor));
-    decision.longestNonPreemptible = decision.longest;
+      steered *= idle;
+    decision.longest = decision.longestNonPreemptible = partOf(slack, lightShare * steered);
     decision.runBestEffort = decision.longest.count() > 0;
     return decision;
   }
 
 private:
+  static std::chrono::nanoseconds partOf(std::chrono::nanoseconds time, double part) {
+    return std::chrono::nanoseconds(
+        static_cast<std::int64_t>(std::max(static_cast<double>(time.count()) * part, 0.0)));
+  }
   /// Whether best-effort work has had less than its floor.
   bool isOwed(const Snapshot &now) {
     if (floor <= 0)

@@ -57,6 +57,8 @@ tally_policy_snapshot snapshotFor(const Snapshot &now,
   seen.clients = clients.data();
   seen.client_count = clients.size();
   seen.client_size = sizeof(tally_client_progress);
+  seen.least_sms = now.leastSms;
+  seen.busy_last = now.busyLast.count();
   return seen;
 }
 
@@ -73,12 +75,14 @@ AnyPolicy policyFrom(const tally_policy &table) {
             said.longest_non_preemptible = decision.longestNonPreemptible.count();
             said.longest = decision.longest.count();
             said.clients = decision.clients;
+            said.longest_unconfined = decision.longestUnconfined.count();
             table.decide(table.state, &seen, &said);
             decision.runBestEffort = said.run_best_effort != 0;
             decision.sms = said.sms;
             decision.longestNonPreemptible = nanoseconds(said.longest_non_preemptible);
             decision.longest = nanoseconds(said.longest);
             decision.clients = said.clients;
+            decision.longestUnconfined = nanoseconds(said.longest_unconfined);
             return decision;
           },
           table.uses_clients != 0, table.limits_sms != 0};

@@ -123,10 +123,12 @@ Result<AnyPolicy> makePriority(const Given &given) {
 Result<AnyPolicy> makeSlo(const Given &given) {
   SloPolicy policy;
   policy.target = given.microseconds("target-us", policy.target);
+  policy.factor = given.number("factor", policy.factor);
   policy.lightShare = given.number("light-share", policy.lightShare);
   policy.least = given.microseconds("least-us", policy.least);
   policy.patience = given.microseconds("patience-us", policy.patience);
   policy.floor = given.number("floor", policy.floor);
+  policy.beside.most = given.number("most", policy.beside.most);
   policy.queues = given.number("queues", policy.queues ? 1 : 0) >= 0.5;
   return AnyPolicy(policy);
 }
@@ -147,6 +149,7 @@ Result<AnyPolicy> makePartition(const Given &given) {
   PartitionPolicy policy;
   if (Result<void> read = readControl(given, policy.share); !read)
     return Error{"policy 'partition': " + read.error().message};
+  policy.light = given.microseconds("light-us", policy.light);
   return AnyPolicy(policy);
 }
 
@@ -178,11 +181,11 @@ struct Row {
 const std::vector<Row> &rows() {
   static const std::vector<Key> steered = {
       {"least", 0, 1}, {"most", 0, 1}, {"tolerance", 1, 100}, microseconds("interval-us")};
-  static const std::vector<Key> rateKeys = [] {
+  auto steeredAnd = [](Key more) {
     std::vector<Key> keys = steered;
-    keys.push_back(microseconds("burst-us"));
+    keys.push_back(more);
     return keys;
-  }();
+  };
   static const std::vector<Row> table = {
       {"priority",
        {microseconds("hysteresis-us"), microseconds("idle-before-unknown-us"),
@@ -190,14 +193,16 @@ const std::vector<Row> &rows() {
        makePriority},
       {"slo",
        {microseconds("target-us"),
+        {"factor", 1, 1000},
         {"light-share", 0, 1},
         microseconds("least-us"),
         microseconds("patience-us"),
         {"queues", 0, 1},
-        {"floor", 0, 1}},
+        {"floor", 0, 1},
+        {"most", 0, 1}},
        makeSlo},
-      {"partition", steered, makePartition},
-      {"rate", rateKeys, makeRate},
+      {"partition", steeredAnd(microseconds("light-us")), makePartition},
+      {"rate", steeredAnd(microseconds("burst-us")), makeRate},
       {"share",
        {{"weights", 0.001, 1000, true}, microseconds("quantum-us"), microseconds("hysteresis-us")},
        makeShare},

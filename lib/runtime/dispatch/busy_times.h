@@ -22,17 +22,21 @@ public:
       return;
     lastSince = since;
     Nanoseconds ended = now.now - now.sinceHighPriorityEnded;
-    if (ended >= *since) // else the next busy time has begun
-      times.add(ended - *since);
+    if (ended < *since) // the next busy time has begun
+      return;
+    last = ended - *since;
+    times.add(last);
   }
   void addTo(Snapshot &now) const {
     now.busyPeriods = times.count();
     now.busyMean = times.mean();
     now.busyHigh = times.high();
+    now.busyLast = last;
   }
 
 private:
   DurationEstimate times;
+  Nanoseconds last{0};
   std::optional<Nanoseconds> lastSince; // begin of the newest busy time
 };
 

@@ -64,7 +64,8 @@ Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control,
       mayPause(contains(this->options.lane.kinds, Kind::Pause)), laneTable(device, this->options),
       pauses(control, highPriority, this->options, laneTable, closed),
       turnarounds(control, this->options, laneTable), armedLimit(control, longestArmed) {
-  this->options.lane.limitsSms = this->options.policy.limitsSms();
+  this->options.lane.limitsSms =
+      this->options.policy.limitsSms() && this->options.lane.confinedSizes.empty();
   this->options.lane.headroom = &highPriority.headroom();
   // Set even if launches use other kinds: the other kinds act on the epoch alone.
   if (contains(this->options.lane.kinds, Kind::Checkpoint))
@@ -126,6 +127,8 @@ Snapshot Dispatcher::snapshot() const {
   for (const std::unique_ptr<Lane> &lane : laneTable.all())
     now.bestEffortRan += lane->times().ran();
   now.smCount = smCount;
+  if (!options.lane.confinedSizes.empty())
+    now.leastSms = options.lane.confinedSizes.front();
   if (options.policy.usesClients())
     clients.read(laneTable, now);
   return now;

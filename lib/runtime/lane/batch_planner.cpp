@@ -132,6 +132,12 @@ bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
   return confined || blocks <= sms;
 }
 
+/// Whether an item that cannot yield stays within the policy's SMs, or is so short that it may use
+/// all of them.
+bool BatchPlanner::mayUseSms(BatchItem &item, const Decision &decision) const {
+  return fitsSms(item, decision.sms) || item.predicted <= decision.longestUnconfined;
+}
+
 bool BatchPlanner::planYielding(BatchItem &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->run.progress->next();
@@ -185,7 +191,7 @@ bool BatchPlanner::growSaveArea(BatchItem &item, const Batch &batch) {
 bool BatchPlanner::mayGo(Batch &batch, const Decision &decision) {
   return std::ranges::all_of(batch.items, [&](BatchItem &each) {
     return each.dropped || each.canYield || each.operation->type != Operation::Type::Launch ||
-           (goesByDuration(each.predicted, decision) && fitsSms(each, decision.sms));
+           (goesByDuration(each.predicted, decision) && mayUseSms(each, decision));
   });
 }
 

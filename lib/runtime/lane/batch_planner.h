@@ -41,6 +41,7 @@ private:
   bool mayStart(Operation &operation);
   bool planItem(std::size_t index, Batch &batch, Budget &used);
   bool fitsSms(BatchItem &item, std::uint32_t sms) const;
+  bool mayUseSms(BatchItem &item, const Decision &decision) const;
   bool planYielding(BatchItem &item, const Batch &batch, Budget &used);
   bool reserveList(BatchItem &item, const Batch &batch);
   bool growSaveArea(BatchItem &item, const Batch &batch);

@@ -72,7 +72,7 @@ bool BatchPlanner::planNonPreemptible(BatchItem &item, const Batch &batch, const
   if (operation.type == Operation::Type::Call)
     return planCall(item, batch) &&
            (!item.operation->callsKernel ||
-            (goesByDuration(item.predicted, used.decision) && fitsSms(item, used.decision.sms)));
+            (goesByDuration(item.predicted, used.decision) && mayUseSms(item, used.decision)));
   if (batch.canYield() || !waits.mayComeBehind(operation))
     return false;
   item.completes = true;
@@ -85,14 +85,14 @@ bool BatchPlanner::planNonPreemptible(BatchItem &item, const Batch &batch, const
     VariantLaunch after = *operation.run.progress;
     after.absorb({});
     item.completes = after.finished();
-    return fitsSms(item, used.decision.sms);
+    return mayUseSms(item, used.decision);
   }
   item.launch.shape = operation.shape;
   predict(item);
   item.heavy = item.predicted > core.options.bound || item.plan->isTried;
   if (item.plan->isTried && !batch.items.empty())
     return false;
-  return fitsBehind(item, batch, used) && fitsSms(item, used.decision.sms) &&
+  return fitsBehind(item, batch, used) && mayUseSms(item, used.decision) &&
          goesByDuration(item.predicted, used.decision);
 }
 
