@@ -7,8 +7,9 @@ import threading
 import time
 
 import cores
+from colocation import p99
 
-from . import results
+from . import expected, lateness, logs, results
 from .session import Bits, Ended, Session, Wrong
 
 
@@ -103,20 +104,26 @@ class Run:
                     session.discard(here(self.arguments.models.systems["alone"]))
                     continue
                 for system, load in self.cells[pair]:
-                    self.cell(session, here(system), system, load, repetition, service, steps)
+                    row = self.cell(session, here(system), system, load, repetition, service, steps)
+                    if system.name == "alone" and row["latency_us"] and not session.busy_us:
+                        session.learn_alone(p99(expected.services(lateness.arrivals(row), row["latency_us"])))
                 longest, began = max(longest, time.monotonic() - began), time.monotonic()
             try:
                 self.store.say(pair.name, session.end())
+                self.store.logs(logs.counts(session.folder, wanted, self.store.rows, group))
             except (Ended, subprocess.TimeoutExpired) as trouble:
                 self.failures.append(f"at the end of {pair.name}: {trouble}")
         return longest
 
     def cell(self, session, system, asked, load, repetition, service, steps):
+        """What was measured, which is in the store too."""
         row = dict(zip(results.KEY, self.key(session.pair, asked, load, repetition)))
         models = self.arguments.models
         count = max(2, self.arguments.requests if asked.name in models.compared else int(self.arguments.requests * models.fewer))
         period = service / load
         row.update(service_us=service, span_s=count * period / 1e6, alone_steps_per_s=steps, latency_us=[], asked=count)
+        if session.busy_us:
+            row["busy_us"] = session.busy_us  # of which slo's targets are made
         try:
             if not system:
                 row["unavailable"] = f"not on the {self.arguments.device}"
@@ -133,3 +140,4 @@ class Run:
             session.discard(system)
         self.store.add(row)
         self.progress.step(f"{session.pair.name} {asked.name} repetition {repetition}")
+        return row

@@ -81,6 +81,7 @@ class Session:
         self.spawned, self.processes, self.unavailable, self.learnt = {}, {}, {}, set()
         self.loaded, self.gone = {}, []  # by process and kind; what processes said that did not end well
         self.wanted, self.no_mps = wanted, "no nvidia-cuda-mps-control here"
+        self.busy_us = None  # P99 of the busy times of `alone`
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
         self.service = Mps(self.visible) if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
 
@@ -98,19 +99,29 @@ class Session:
 
     def start(self):
         """All processes with their models, before anything is measured: whoever starts disturbs the others. All at once, since a
-        context takes its time."""
+        context takes its time. Those that depend on what `alone` measures start behind that, before anything else is measured."""
         parts = {}
         for system in self.wanted:
             for role, part in self.roles(system):
-                parts.setdefault(self.key(system, role, part), (system, role, part))
+                if self.busy_us or not role.needs_alone:
+                    parts.setdefault(self.key(system, role, part), (system, role, part))
         for each in parts.values():
-            self.spawn(*each)
+            try:
+                self.spawn(*each)
+            except Unavailable:
+                pass  # likewise
         with concurrent.futures.ThreadPoolExecutor(len(parts)) as pool:
             for started in [pool.submit(self.process, *each) for each in parts.values()]:
                 try:
                     started.result()
                 except (Unavailable, Wrong, Ended):
                     pass  # prepare() says it of each system that it holds for
+
+    def learn_alone(self, busy_us):
+        """`busy_us`: P99 of the busy times of `alone`."""
+        if any(role.needs_alone for system in self.wanted for role, _ in self.roles(system)):
+            self.busy_us = busy_us
+            self.start()
 
     def take(self, pair, bits):
         """Another pair, with the same processes."""
@@ -156,7 +167,7 @@ class Session:
         if role.mps:
             environment.update(self.service.environment)
         environment.update(self.models.environment(role))
-        environment.update(role.environment)
+        environment.update((variable, value if isinstance(value, str) else value.text(self)) for variable, value in role.environment)
         return environment
 
     def key(self, system, role, part):
@@ -268,10 +279,11 @@ class Session:
         server.ask("capacity", WARMING if self.arguments.size != "small" else 0, 0)
         if system.server.program != "plain" and system.name not in self.learnt:
             self.learnt.add(system.name)
-            self.serve(server, system, loads.arrivals(kind, max(2, int(count * LEARNING)), period, 0), limit)
+            learning = 0 if self.arguments.size == "small" else system.learning_s * 1e6
+            self.serve(server, system, loads.arrivals(kind, max(2, int(count * LEARNING), int(learning / period)), period, 0), limit + learning)
         answer = self.serve(server, system, loads.arrivals(kind, count, period, seed), limit)
         found = {"latency_us": answer["latency_us"], "asked": count, "active": answer["active"],
-                 "seconds": (answer["end"] - answer["begin"]) / 1e9}
+                 "begin": answer["begin"], "end": answer["end"], "seconds": (answer["end"] - answer["begin"]) / 1e9}
         if system.trains:
             stopped = self.stopped(trainer, answer["begin"], answer["end"])
             found.update(steps_per_s=stopped["steps_per_s"], steps=stopped["steps"])
