@@ -36,6 +36,11 @@ class Progress:
                 print(line, file=sys.stderr, flush=True)
 
 
+def busy_us(alone):
+    """P99 of what the server takes for a request once it is free for it."""
+    return p99(expected.services(lateness.arrivals(alone), alone["latency_us"]))
+
+
 class Run:
     def __init__(self, arguments, cells, store, deadline, tolerances):
         """`tolerances`: of trainings whose figures need not have all bits alike, by how much they may differ."""
@@ -106,7 +111,7 @@ class Run:
                 for system, load in self.cells[pair]:
                     row = self.cell(session, here(system), system, load, repetition, service, steps)
                     if system.name == "alone" and row["latency_us"] and not session.busy_us:
-                        session.learn_alone(p99(expected.services(lateness.arrivals(row), row["latency_us"])))
+                        session.learn_alone(busy_us(row))
                 longest, began = max(longest, time.monotonic() - began), time.monotonic()
             try:
                 self.store.say(pair.name, session.end())

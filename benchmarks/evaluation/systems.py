@@ -145,6 +145,13 @@ def starting(text):
 # What sharing beside requests can give, by family (frontier.py).
 FRONTIER = {"MPS": starting("mps"), "green contexts": starting("green-"), "low-priority stream": ["low-priority"],
             "time slicing": ["time-slicing"], "tally, fixed": ["tally-everything", *starting("partition-")], "tally, slo": starting("slo-")}
+
+
+def slo_bound(name):
+    """The bound on P99 over alone that a system is steered to, or None."""
+    return next((value.bound for _, value in BY_NAME[name].server.environment if isinstance(value, SloTarget)), None)
+
+
 # For --systems; `log`: what a log of all that runs costs (logs.py).
 GROUPS = {"frontier": sum(FRONTIER.values(), []), "log": ["tally-everything", "tally-traced", "tally-cupti"]}
 QUICK = ["alone", "alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-scheduling",
