@@ -28,11 +28,11 @@ class InFolder:
 
 @dataclasses.dataclass(frozen=True)
 class BesidePrograms:
-    """A value of the environment: a file in the folder of the programs."""
+    """A value of the environment: a file, from the folder of the programs."""
     name: str
 
     def text(self, session):
-        path = os.path.join(session.models.folder, self.name)
+        path = os.path.abspath(os.path.join(session.models.folder, self.name))
         if not os.path.exists(path):
             raise Unavailable(f"no {path}")
         return path
@@ -124,7 +124,7 @@ SYSTEMS = [
     System("tally-mps", "MPS, tally", Role("tally", NO_STREAMS, (), True), best_effort(True)),
 ]
 DEFAULT = [each.name for each in SYSTEMS]
-CUPTI_LIBRARY = "libcupti_log.so"
+CUPTI_LIBRARY = os.path.join("..", "kernels", "libcupti_log.so")
 SYSTEMS += [
     *map(mps_share, (10, 75, 90)),
     *map(green_training, (8, 16, 32, 64, 96)),
