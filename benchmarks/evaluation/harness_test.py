@@ -3,7 +3,11 @@
 
   harness_test.py FOLDER_WITH_THE_PROGRAMS
 """
+import contextlib
 import csv
+import importlib.machinery
+import importlib.util
+import io
 import json
 import os
 import shutil
@@ -12,6 +16,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
@@ -81,6 +86,44 @@ class Cores(unittest.TestCase):
             for asked in ((min(cpus),), (min(cpus), max(cpus))):
                 self.assertTrue(any(trials.count(*asked) > 0 for _ in range(200)))
         self.assertEqual(os.sched_getaffinity(0), cpus)
+
+
+class Preparing(unittest.TestCase):
+    """What compiles has all CPUs; what is measured has one of each core."""
+
+    def main(self, *more, complete=True):
+        """The CPUs that there were for preparing, and for measuring."""
+        loader = importlib.machinery.SourceFileLoader("run", os.path.join(HERE, "..", "run"))
+        run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
+        loader.exec_module(run)
+        seen, cpus = [], os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, cpus)
+        facts = {"gpu": "none", "sms": 1, "cuda_driver": 13000, "device": "cuda", "models": "pytorch", "size": "real"}
+
+        def here(answer):
+            def look(*_):
+                seen.append(os.sched_getaffinity(0))
+                return answer
+            return look
+        with tempfile.TemporaryDirectory() as out, mock.patch.multiple(run, machine=lambda _: facts, draw=lambda *_: [], Run=lambda *_: types.SimpleNamespace(
+                all=here(True), failures=[])), mock.patch.object(run.cores, "apart", lambda: {min(cpus)}), mock.patch.object(
+                    run.prepare, "prepare", here((complete, {}))), mock.patch.object(
+                        sys, "argv", ["run", "--models=pytorch", f"--out={out}", *more]), contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(run.main(), 0 if complete else 75)
+            with open(os.path.join(out, "machine.json")) as file:
+                self.kept = json.load(file)["cpus"]
+        self.assertRegex(said.getvalue(), r"preparing the trainings took \d+\.\d s")
+        return seen
+
+    def test_cpus(self):
+        cpus = os.sched_getaffinity(0)
+        self.assertEqual(self.main(), [cpus, {min(cpus)}])
+        self.assertEqual(self.kept, 1)
+        os.sched_setaffinity(0, cpus)
+        self.assertEqual(self.main("--cpus=all"), [cpus, cpus])
+        self.assertEqual(self.kept, len(cpus))
+        self.assertEqual(self.main("--prepare"), [cpus])
+        self.assertEqual(self.main(complete=False), [cpus])
 
 
 class Harness(unittest.TestCase):

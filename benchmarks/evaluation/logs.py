@@ -10,7 +10,7 @@ from .results import KEY
 WITHOUT = "tally-everything"
 # Of cupti_log.cpp: begin, end in nanoseconds of CLOCK_MONOTONIC; kind, name or call, correlation, stream or thread; grid, block; shared memory.
 CUPTI_RECORD = struct.Struct("<QQIIIIIIIHHHHI")
-EVENT_BYTES = 40  # in the ring of a trace (docs/guide/watch.md)
+ALLOWED = 0.01  # of P99 and of best effort, for a log
 
 
 def read_trace(path):
@@ -90,6 +90,8 @@ def text(found):
                      f"{row['best_effort']:6.3f} {row['best_effort_low']:7.3f}-{row['best_effort_high']:<7.3f} {counted}")
     for system in dict.fromkeys(row["system"] for row in found):
         cells = [row for row in found if row["system"] == system]
-        lines.append(f"{system}: P99 {mean([row['p99'] for row in cells]):.4f}, best effort {mean([row['best_effort'] for row in cells]):.4f}, "
-                     f"means of {len(cells)} cells")
+        late, effort = mean([row["p99"] for row in cells]), mean([row["best_effort"] for row in cells])
+        small = round(late, 4) <= 1 + ALLOWED and round(effort, 4) >= 1 - ALLOWED
+        lines.append(f"{system}: P99 {late:.4f}, best effort {effort:.4f}, means of {len(cells)} cells; both cost at most {ALLOWED:.0%}: "
+                     f"{'yes' if small else 'NO'}")
     return "\n".join(lines + [f"P99, BE: requests' P99 and best effort over those of {WITHOUT} in the same repetitions"])

@@ -70,14 +70,16 @@ class Counts(unittest.TestCase):
 class Costs(unittest.TestCase):
     def test_over_the_same_without(self):
         rows = [measured("tally-everything"), measured("tally-everything", 2, 2.0, 20.0), measured("tally-everything", 3),
-                measured("tally-traced", 1, 1.01, 9.9), measured("tally-traced", 2, 2.0, 20.2), measured("alone")]
+                measured("tally-traced", 1, 1.01, 9.9), measured("tally-traced", 2, 2.2, 20.2), measured("alone")]
         logged = {tuple(row[each] for each in results.KEY): {**row, "records_per_s": 1000, "bytes_per_s": 2e6} for row in rows[3:4]}
         (found,) = logs.table(rows, logged)
         self.assertEqual((found["system"], found["repetitions"], found["records_per_s"]), ("tally-traced", 2, 1000))
-        self.assertEqual((found["p99"], found["p99_low"], found["p99_high"]), (1.0, 1.0, 1.01))
+        self.assertEqual((found["p99"], found["p99_low"], found["p99_high"]), (1.1, 1.01, 1.1))
         self.assertAlmostEqual(found["best_effort"], 1.0)
         self.assertAlmostEqual(found["best_effort_low"], 0.99)
-        self.assertIn("tally-traced: P99 1.0000, best effort 1.0000, means of 1 cells", logs.text([found]))
+        self.assertIn("tally-traced: P99 1.1000, best effort 1.0000, means of 1 cells; both cost at most 1%: NO", logs.text([found]))
+        self.assertIn("at most 1%: yes", logs.text([{**found, "p99": 1.01, "best_effort": 0.99}]))
+        self.assertIn("at most 1%: NO", logs.text([{**found, "p99": 1.0, "best_effort": 0.989}]))
 
     def test_no_library(self):
         with tempfile.TemporaryDirectory() as folder:
