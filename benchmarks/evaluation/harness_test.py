@@ -20,7 +20,7 @@ from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
-from evaluation import lateness, loads, models, results, session, systems
+from evaluation import lateness, loads, models, recording, results, session, systems
 import cores
 from two_processes import Process
 
@@ -161,6 +161,27 @@ class Harness(unittest.TestCase):
             before = os.path.getsize(os.path.join(folder, "measurements.jsonl"))
             self.assertEqual(self.run_it(folder, "--repetitions=2").returncode, 0)
             self.assertEqual(os.path.getsize(os.path.join(folder, "measurements.jsonl")), before)
+
+    def test_groups_and_what_is_said_of_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_it(folder, "--systems=log,slo-110,partition-25")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("not measured  tally-cupti: not on the emulator", done.stdout)
+            with open(os.path.join(folder, "measurements.jsonl")) as file:
+                rows = {row["system"]: row for row in map(json.loads, file)}
+            self.assertEqual({row["asked"] for row in rows.values()}, {4})  # of a group all answer as many
+            self.assertNotIn("busy_us", rows["alone"])
+            self.assertGreater(rows["slo-110"]["busy_us"], 0)
+            with open(os.path.join(folder, "logs.jsonl")) as file:
+                (logged,) = map(json.loads, file)
+            self.assertGreater(logged["records_per_s"], 10)
+            self.assertRegex(self.run_it(folder, "--log").stdout, r"gpt2-graph/dlrm +tally-traced +0\.30 .*\ntally-traced: P99 ")
+            said = self.run_it(folder, "--frontier").stdout
+            self.assertRegex(said, r"tally, fixed .* partition-25\n")
+            self.assertRegex(said, r"gpt2-graph/dlrm +1\.10 slo-110 ")
+            self.assertRegex(self.run_it(folder, "--record", "--seconds=0.5").stdout, r"^dlrm: \d+ launches a step")
+            with open(recording.place(folder, "dlrm")) as file:
+                self.assertIn("guard", {each["kind"] for each in json.load(file)["step"]})
 
     def test_refuses_what_is_not_there(self):
         with tempfile.TemporaryDirectory() as folder:

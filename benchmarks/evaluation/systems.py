@@ -130,8 +130,7 @@ SYSTEMS += [
     *map(green_training, (8, 16, 32, 64, 96)),
     *map(partition, (12, 25, 50, 100)),
     slo(1.10), slo(1.25), slo(1.10, "-light", ",light-share=1"), slo(1.25, "-light", ",light-share=1"),
-    one_process("tally-traced", "tally, TALLY_TRACE", ("TALLY_TRACE", InFolder("trace.json")), ("TALLY_TRACE_EVENTS", "1048576"),
-                log="trace.json"),
+    one_process("tally-traced", "tally, TALLY_TRACE", ("TALLY_TRACE", InFolder("trace.json")), log="trace.json"),
     one_process("tally-cupti", "tally, CUPTI's activity records", ("CUDA_INJECTION64_PATH", BesidePrograms(CUPTI_LIBRARY)),
                 ("CUPTI_LOG_FILE", InFolder("cupti.log")), log="cupti.log"),
 ]
