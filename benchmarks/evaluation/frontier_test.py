@@ -112,6 +112,24 @@ class Group(unittest.TestCase):
         self.assertEqual({systems.slo_bound(name) for name in systems.FRONTIER[frontier.STEERED]}, set(frontier.PROMISES))
 
 
+class Batches(unittest.TestCase):
+    """How many trainings lie in the GPU's memory at once."""
+
+    def cut(self, most, *names):
+        return [[system.name for system in part] for part in measuring.batches([systems.BY_NAME[name] for name in names], most)]
+
+    def test_trainers(self):
+        # Plain processes serve all systems that use them alike, and so does the one of alone.
+        names = "alone", "low-priority", "time-slicing", "mps-10", "mps-25", "green-training-8", "slo-110"
+        self.assertEqual(self.cut(99, *names), [list(names)])
+        self.assertEqual(self.cut(3, *names), [["alone", "low-priority", "time-slicing", "mps-10"], ["mps-25", "green-training-8"], ["slo-110"]])
+        self.assertEqual(self.cut(1, *names[:4]), [["alone", "low-priority"], ["time-slicing"], ["mps-10"]])
+
+    def test_the_group(self):
+        wanted = ["alone", *(name for name in systems.BY_NAME if name in systems.GROUPS["frontier"])]
+        self.assertEqual([len(part) for part in self.cut(10, *wanted)], [11, 9, 5])
+
+
 class Targets(unittest.TestCase):
     """slo's target comes from what alone was measured to take, before slo's processes start."""
 

@@ -164,7 +164,7 @@ class Harness(unittest.TestCase):
 
     def test_groups_and_what_is_said_of_them(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = self.run_it(folder, "--systems=log,slo-110,partition-25")
+            done = self.run_it(folder, "--systems=log,slo-110,partition-25", "--at-once=2")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("not measured  tally-cupti: not on the emulator", done.stdout)
             with open(os.path.join(folder, "measurements.jsonl")) as file:
@@ -172,6 +172,10 @@ class Harness(unittest.TestCase):
             self.assertEqual({row["asked"] for row in rows.values()}, {4})  # of a group all answer as many
             self.assertNotIn("busy_us", rows["alone"])
             self.assertGreater(rows["slo-110"]["busy_us"], 0)
+            with open(os.path.join(folder, "said.txt")) as file:
+                said = file.read()
+            for name in rows.keys() - {"tally-cupti"}:  # all ended as they should, some before others began
+                self.assertRegex(said, f"gpt2-graph/dlrm {name} both: tally: ")
             with open(os.path.join(folder, "logs.jsonl")) as file:
                 (logged,) = map(json.loads, file)
             self.assertGreater(logged["records_per_s"], 10)

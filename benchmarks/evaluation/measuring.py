@@ -41,6 +41,22 @@ def busy_us(alone):
     return p99(expected.services(lateness.arrivals(alone), alone["latency_us"]))
 
 
+def batches(wanted, most):
+    """`wanted`, `alone` first, in its order, cut into lists of systems that train in at most so many processes; that of `alone` is
+    always one of them."""
+    def trainer(system):
+        return Session.key(system, *Session.roles(system)[-1])
+
+    found, trainers = [[]], {trainer(wanted[0])}
+    for system in wanted:
+        if found[-1] and len(trainers | {trainer(system)}) > most:
+            found.append([])
+            trainers = {trainer(wanted[0])}
+        found[-1].append(system)
+        trainers.add(trainer(system))
+    return found
+
+
 class Run:
     def __init__(self, arguments, cells, store, deadline, tolerances):
         """`tolerances`: of trainings whose figures need not have all bits alike, by how much they may differ."""
@@ -96,7 +112,9 @@ class Run:
             return None
         here = self.arguments.models.here
         wanted = dict.fromkeys(system for pair, _ in group for system, _ in self.cells[pair])
-        with Session(self.arguments, group[0][0], [here(each) for each in wanted if here(each)], gpu, self.bits[group[0][0]]) as session:
+        available = [here(each) for each in wanted if here(each)]
+        parts = batches(available, self.arguments.at_once)
+        with Session(self.arguments, group[0][0], available, gpu, self.bits[group[0][0]], parts[0]) as session:
             for pair, repetition in group:
                 if time.monotonic() + longest > self.deadline:
                     longest = None
@@ -108,10 +126,8 @@ class Run:
                     self.failures.append(f"{pair.name} alone, repetition {repetition}: {trouble}")
                     session.discard(here(self.arguments.models.systems["alone"]))
                     continue
-                for system, load in self.cells[pair]:
-                    row = self.cell(session, here(system), system, load, repetition, service, steps)
-                    if system.name == "alone" and row["latency_us"] and not session.busy_us:
-                        session.learn_alone(busy_us(row))
+                for part in parts:
+                    self.part(session, part, parts, (pair, repetition), service, steps)
                 longest, began = max(longest, time.monotonic() - began), time.monotonic()
             try:
                 self.store.say(pair.name, session.end())
@@ -119,6 +135,22 @@ class Run:
             except (Ended, subprocess.TimeoutExpired) as trouble:
                 self.failures.append(f"at the end of {pair.name}: {trouble}")
         return longest
+
+    def part(self, session, part, parts, repeated, service, steps):
+        """Measures those cells of a repetition whose systems are `part`; with the first one those that are not on this device."""
+        pair, repetition = repeated
+        if len(parts) > 1:
+            try:
+                session.only(part)
+            except (Ended, subprocess.TimeoutExpired) as trouble:
+                self.failures.append(f"within {pair.name}, repetition {repetition}: {trouble}")
+                session.start()
+        for asked, load in self.cells[pair]:
+            system = self.arguments.models.here(asked)
+            if system in part or (not system and part is parts[0]):
+                row = self.cell(session, system, asked, load, repetition, service, steps)
+                if asked.name == "alone" and row["latency_us"] and not session.busy_us:
+                    session.learn_alone(busy_us(row))
 
     def cell(self, session, system, asked, load, repetition, service, steps):
         """What was measured, which is in the store too."""
