@@ -112,6 +112,17 @@ class Group(unittest.TestCase):
         self.assertEqual({systems.slo_bound(name) for name in systems.FRONTIER[frontier.STEERED]}, set(frontier.PROMISES))
 
 
+def made_session(case, *names):
+    arguments = types.SimpleNamespace(device="cuda", size="real", programs="")
+    arguments.models = models.Cuda(arguments)
+    made = session.Session(arguments, session.Pair("bert", "graph", "dlrm"), [systems.BY_NAME[name] for name in names])
+    case.addCleanup(os.rmdir, made.folder)
+    made.started = []
+    made.spawn = lambda system, role, part: made.started.append((system.name, made.environment(system, role).get("TALLY_POLICY")))
+    made.process = lambda system, role, part: None
+    return made
+
+
 class Batches(unittest.TestCase):
     """How many trainings lie in the GPU's memory at once."""
 
@@ -129,22 +140,32 @@ class Batches(unittest.TestCase):
         wanted = ["alone", *(name for name in systems.BY_NAME if name in systems.GROUPS["frontier"])]
         self.assertEqual([len(part) for part in self.cut(10, *wanted)], [11, 9, 5])
 
+    def test_taking_turns(self):
+        ended, killed = [], []
+
+        def process(name):
+            said = types.SimpleNamespace(kill=lambda: killed.append(name), wait=lambda: None)
+            return types.SimpleNamespace(end=lambda: ended.append(name) or "said", process=said)
+        made = made_session(self, "alone", "mps-10", "partition-12", "partition-25")
+        for system in made.wanted:
+            for role, part in made.roles(system):
+                made.spawned[made.key(system, role, part)] = process(system.name)
+        made.processes = {key: each for key, each in made.spawned.items() if key[0] != "partition-12"}  # which never came so far
+        made.loaded = {(key, "training"): ("dlrm",) for key in made.processes}
+        made.learnt = {"partition-12", "partition-25"}
+        made.only([systems.BY_NAME["partition-25"]])
+        self.assertEqual((ended, killed), (["mps-10"] * 2, ["partition-12"]))
+        self.assertEqual([key[0] for key in made.spawned], ["", "partition-25"])
+        self.assertEqual((list(made.processes), [key for key, _ in made.loaded]), (list(made.spawned), list(made.spawned)))
+        self.assertEqual((made.learnt, [said for _, _, said in made.gone]), ({"partition-25"}, ["said"] * 2))
+        self.assertEqual([name for name, _ in made.started], ["partition-25"])
+
 
 class Targets(unittest.TestCase):
     """slo's target comes from what alone was measured to take, before slo's processes start."""
 
-    def session(self, *names):
-        arguments = types.SimpleNamespace(device="cuda", size="real", programs="")
-        arguments.models = models.Cuda(arguments)
-        made = session.Session(arguments, session.Pair("bert", "graph", "dlrm"), [systems.BY_NAME[name] for name in names])
-        self.addCleanup(os.rmdir, made.folder)
-        made.started = []
-        made.spawn = lambda system, role, part: made.started.append((system.name, made.environment(system, role).get("TALLY_POLICY")))
-        made.process = lambda system, role, part: None
-        return made
-
     def test_target(self):
-        made = self.session("alone", "partition-12", "slo-110", "slo-125-light")
+        made = made_session(self, "alone", "partition-12", "slo-110", "slo-125-light")
         made.start()
         self.assertEqual(made.started, [("alone", None), ("partition-12", "partition:least=0.12,most=0.12")])
         with self.assertRaisesRegex(session.Wrong, "no target"):
