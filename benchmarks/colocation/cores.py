@@ -71,13 +71,18 @@ def one_of_each(cpus, share):
     return [cpu for cpu in cpus if cpu not in left_out]
 
 
-def keep_apart():
-    """Leaves this process, and those that it starts, one CPU of each core where the system does not know of them."""
+def apart():
+    """Those of this process's CPUs to use: one of each core where the system does not know of cores, else all."""
     cpus = os.sched_getaffinity(0)
     if siblings_told(cpus):
-        return
+        return cpus
     with Trials() as trials:
-        os.sched_setaffinity(0, one_of_each(cpus, trials.share))
+        return set(one_of_each(cpus, trials.share))
+
+
+def keep_apart():
+    """Leaves this process, and those that it starts, the CPUs of apart()."""
+    os.sched_setaffinity(0, apart())
 
 
 def stolen():

@@ -3,7 +3,11 @@
 
   harness_test.py FOLDER_WITH_THE_PROGRAMS
 """
+import contextlib
 import csv
+import importlib.machinery
+import importlib.util
+import io
 import json
 import os
 import shutil
@@ -12,10 +16,11 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
-from evaluation import lateness, loads, models, results, session, systems
+from evaluation import lateness, loads, models, recording, results, session, systems
 import cores
 from two_processes import Process
 
@@ -83,6 +88,44 @@ class Cores(unittest.TestCase):
         self.assertEqual(os.sched_getaffinity(0), cpus)
 
 
+class Preparing(unittest.TestCase):
+    """What compiles has all CPUs; what is measured has one of each core."""
+
+    def main(self, *more, complete=True):
+        """The CPUs that there were for preparing, and for measuring."""
+        loader = importlib.machinery.SourceFileLoader("run", os.path.join(HERE, "..", "run"))
+        run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
+        loader.exec_module(run)
+        seen, cpus = [], os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, cpus)
+        facts = {"gpu": "none", "sms": 1, "cuda_driver": 13000, "device": "cuda", "models": "pytorch", "size": "real"}
+
+        def here(answer):
+            def look(*_):
+                seen.append(os.sched_getaffinity(0))
+                return answer
+            return look
+        with tempfile.TemporaryDirectory() as out, mock.patch.multiple(run, machine=lambda _: facts, draw=lambda *_: [], Run=lambda *_: types.SimpleNamespace(
+                all=here(True), failures=[])), mock.patch.object(run.cores, "apart", lambda: {min(cpus)}), mock.patch.object(
+                    run.prepare, "prepare", here((complete, {}))), mock.patch.object(
+                        sys, "argv", ["run", "--models=pytorch", f"--out={out}", *more]), contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(run.main(), 0 if complete else 75)
+            with open(os.path.join(out, "machine.json")) as file:
+                self.kept = json.load(file)["cpus"]
+        self.assertRegex(said.getvalue(), r"preparing the trainings took \d+\.\d s")
+        return seen
+
+    def test_cpus(self):
+        cpus = os.sched_getaffinity(0)
+        self.assertEqual(self.main(), [cpus, {min(cpus)}])
+        self.assertEqual(self.kept, 1)
+        os.sched_setaffinity(0, cpus)
+        self.assertEqual(self.main("--cpus=all"), [cpus, cpus])
+        self.assertEqual(self.kept, len(cpus))
+        self.assertEqual(self.main("--prepare"), [cpus])
+        self.assertEqual(self.main(complete=False), [cpus])
+
+
 class Harness(unittest.TestCase):
     def run_it(self, folder, *more):
         command = [sys.executable, os.path.join(HERE, "..", "run"), "--device=emulator", f"--programs={PROGRAMS}",
@@ -104,7 +147,7 @@ class Harness(unittest.TestCase):
                 self.assertRegex(file.read(), r"(?s)^before\n.*begin -->\n((?!old).)*\| gpt2-graph/dlrm((?!old).)*end -->\nbehind\n$")
             with open(os.path.join(folder, "cells.csv"), newline="") as file:
                 cells = {row["system"]: row for row in csv.DictReader(file)}
-            expected = {name for name, system in systems.BY_NAME.items() if systems.emulated(system)}
+            expected = {name for name in systems.DEFAULT if systems.emulated(systems.BY_NAME[name])}
             self.assertEqual(set(cells), expected)
             self.assertEqual(float(cells["alone"]["p99"]), 1)
             for name, row in cells.items():
@@ -118,6 +161,31 @@ class Harness(unittest.TestCase):
             before = os.path.getsize(os.path.join(folder, "measurements.jsonl"))
             self.assertEqual(self.run_it(folder, "--repetitions=2").returncode, 0)
             self.assertEqual(os.path.getsize(os.path.join(folder, "measurements.jsonl")), before)
+
+    def test_groups_and_what_is_said_of_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_it(folder, "--systems=log,slo-110,partition-25", "--at-once=2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("not measured  tally-cupti: not on the emulator", done.stdout)
+            with open(os.path.join(folder, "measurements.jsonl")) as file:
+                rows = {row["system"]: row for row in map(json.loads, file)}
+            self.assertEqual({row["asked"] for row in rows.values()}, {4})  # of a group all answer as many
+            self.assertNotIn("busy_us", rows["alone"])
+            self.assertGreater(rows["slo-110"]["busy_us"], 0)
+            with open(os.path.join(folder, "said.txt")) as file:
+                said = file.read()
+            for name in rows.keys() - {"tally-cupti"}:  # all ended as they should, some before others began
+                self.assertRegex(said, f"gpt2-graph/dlrm {name} both: tally: ")
+            with open(os.path.join(folder, "logs.jsonl")) as file:
+                (logged,) = map(json.loads, file)
+            self.assertGreater(logged["records_per_s"], 10)
+            self.assertRegex(self.run_it(folder, "--log").stdout, r"gpt2-graph/dlrm +tally-traced +0\.30 .*\ntally-traced: P99 ")
+            said = self.run_it(folder, "--frontier").stdout
+            self.assertRegex(said, r"tally, fixed .* partition-25\n")
+            self.assertRegex(said, r"gpt2-graph/dlrm +1\.10 slo-110 ")
+            self.assertRegex(self.run_it(folder, "--record", "--seconds=0.5").stdout, r"^dlrm: \d+ launches a step")
+            with open(recording.place(folder, "dlrm")) as file:
+                self.assertIn("guard", {each["kind"] for each in json.load(file)["step"]})
 
     def test_refuses_what_is_not_there(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -7,8 +7,9 @@ import threading
 import time
 
 import cores
+from colocation import p99
 
-from . import results
+from . import expected, lateness, logs, results
 from .session import Bits, Ended, Session, Wrong
 
 
@@ -33,6 +34,27 @@ class Progress:
                 print(f"\r\x1b[K{line}", end="" if self.done < self.total else "\n", file=sys.stderr, flush=True)
             else:
                 print(line, file=sys.stderr, flush=True)
+
+
+def busy_us(alone):
+    """P99 of what the server takes for a request once it is free for it."""
+    return p99(expected.services(lateness.arrivals(alone), alone["latency_us"]))
+
+
+def batches(wanted, most):
+    """`wanted`, `alone` first, in its order, cut into lists of systems that train in at most so many processes; that of `alone` is
+    always one of them."""
+    def trainer(system):
+        return Session.key(system, *Session.roles(system)[-1])
+
+    found, trainers = [[]], {trainer(wanted[0])}
+    for system in wanted:
+        if found[-1] and len(trainers | {trainer(system)}) > most:
+            found.append([])
+            trainers = {trainer(wanted[0])}
+        found[-1].append(system)
+        trainers.add(trainer(system))
+    return found
 
 
 class Run:
@@ -90,7 +112,9 @@ class Run:
             return None
         here = self.arguments.models.here
         wanted = dict.fromkeys(system for pair, _ in group for system, _ in self.cells[pair])
-        with Session(self.arguments, group[0][0], [here(each) for each in wanted if here(each)], gpu, self.bits[group[0][0]]) as session:
+        available = [here(each) for each in wanted if here(each)]
+        parts = batches(available, self.arguments.at_once)
+        with Session(self.arguments, group[0][0], available, gpu, self.bits[group[0][0]], parts[0]) as session:
             for pair, repetition in group:
                 if time.monotonic() + longest > self.deadline:
                     longest = None
@@ -102,21 +126,41 @@ class Run:
                     self.failures.append(f"{pair.name} alone, repetition {repetition}: {trouble}")
                     session.discard(here(self.arguments.models.systems["alone"]))
                     continue
-                for system, load in self.cells[pair]:
-                    self.cell(session, here(system), system, load, repetition, service, steps)
+                for part in parts:
+                    self.part(session, part, parts, (pair, repetition), service, steps)
                 longest, began = max(longest, time.monotonic() - began), time.monotonic()
             try:
                 self.store.say(pair.name, session.end())
+                self.store.logs(logs.counts(session.folder, wanted, self.store.rows, group))
             except (Ended, subprocess.TimeoutExpired) as trouble:
                 self.failures.append(f"at the end of {pair.name}: {trouble}")
         return longest
 
+    def part(self, session, part, parts, repeated, service, steps):
+        """Measures those cells of a repetition whose systems are `part`; with the first one those that are not on this device."""
+        pair, repetition = repeated
+        if len(parts) > 1:
+            try:
+                session.only(part)
+            except (Ended, subprocess.TimeoutExpired) as trouble:
+                self.failures.append(f"within {pair.name}, repetition {repetition}: {trouble}")
+                session.start()
+        for asked, load in self.cells[pair]:
+            system = self.arguments.models.here(asked)
+            if system in part or (not system and part is parts[0]):
+                row = self.cell(session, system, asked, load, repetition, service, steps)
+                if asked.name == "alone" and row["latency_us"] and not session.busy_us:
+                    session.learn_alone(busy_us(row))
+
     def cell(self, session, system, asked, load, repetition, service, steps):
+        """What was measured, which is in the store too."""
         row = dict(zip(results.KEY, self.key(session.pair, asked, load, repetition)))
         models = self.arguments.models
         count = max(2, self.arguments.requests if asked.name in models.compared else int(self.arguments.requests * models.fewer))
         period = service / load
         row.update(service_us=service, span_s=count * period / 1e6, alone_steps_per_s=steps, latency_us=[], asked=count)
+        if session.busy_us:
+            row["busy_us"] = session.busy_us  # of which slo's targets are made
         try:
             if not system:
                 row["unavailable"] = f"not on the {self.arguments.device}"
@@ -133,3 +177,4 @@ class Run:
             session.discard(system)
         self.store.add(row)
         self.progress.step(f"{session.pair.name} {asked.name} repetition {repetition}")
+        return row

@@ -3,7 +3,7 @@ import os
 import shutil
 import sys
 
-from .systems import BY_NAME, PYTORCH, QUICK, emulated
+from .systems import BY_NAME, DEFAULT, GROUPS, PYTORCH, QUICK, emulated
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -26,7 +26,7 @@ class Cuda:
     training = ["gpt2-training", "resnet50-training", "dlrm", "monte-carlo"]
     quick = ["bert-graph/gpt2-training", "gpt2-launches/monte-carlo", "resnet50-graph/dlrm", "bert-launches/resnet50-training"]
     groups = {}
-    systems, quick_systems = BY_NAME, QUICK
+    systems, full_systems, quick_systems, system_groups = BY_NAME, DEFAULT, QUICK, GROUPS
     compared = ["alone", "tally-block", "tally-everything", "tally-mps"]
     fewer = 0.2  # of the requests, for all others
     substitute = "emulator"  # the device where there is no GPU
@@ -61,7 +61,8 @@ class PyTorch:
     training = [f"{model}-{form}" for form in ("compiled", "eager") for model in ("resnet50", "gpt2", "dlrm", "unet")]
     quick = ["resnet50-graph/gpt2-compiled", "gpt2-graph/unet-compiled", "bert-launches/resnet50-eager", "llama-graph/dlrm-eager"]
     groups = {form: [f"{pair}-{form}" for pair in TWELVE] for form in ("compiled", "eager")}
-    systems, quick_systems = PYTORCH, [name for name in PYTORCH if name != "alone-flushed"]
+    systems, full_systems, quick_systems = PYTORCH, list(PYTORCH), [name for name in PYTORCH if name != "alone-flushed"]
+    system_groups = {}
     compared, fewer = list(PYTORCH), 1
     substitute = "cpu"
     timeline = False

@@ -4,6 +4,7 @@
   tradeoff     best-effort throughput against P99
   latencies    how many requests were answered within a time, per pair
   timeline     who ran when around one request, of a trace by TALLY_TRACE
+  frontier     of a run of --systems=frontier: for each pair a curve for each family of systems
 """
 import json
 import os
@@ -12,6 +13,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker
+
+from . import frontier
 
 matplotlib.rcParams.update({"svg.hashsalt": "tally", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
 HIGH, LOW = "#1f77b4", "#ff7f0e"
@@ -83,11 +86,57 @@ def tradeoff(table, order, folder, load):
     save(figure, folder, "tradeoff")
 
 
+def panels(count):
+    """A figure with so many small pictures, four a line."""
+    columns = min(4, count)
+    lines = -(-count // columns)
+    figure, grid = pyplot.subplots(lines, columns, figsize=(3.4 * columns, 2.8 * lines), squeeze=False)
+    for axes in list(grid.flat)[count:]:
+        axes.set_visible(False)
+    return figure, grid
+
+
+def curves(axes, cells, order):
+    """The points of each family, and the most best effort that the family has at each P99 or below."""
+    found = frontier.envelopes(cells)
+    for family in order:
+        paint, of_family = matplotlib.colormaps["tab10"](order.index(family)), [row for row in cells if row["family"].startswith(family)]
+        for marker, some in (("o", [row for row in of_family if row["family"] != frontier.STEERED]),
+                             ("*", [row for row in of_family if row["family"] == frontier.STEERED])):
+            axes.scatter([row["p99"] for row in some], [row["best_effort"] for row in some], s=14 if marker == "o" else 50,
+                         marker=marker, color=paint, alpha=0.8)
+        steps = found[family].steps if family in found else []
+        most = max([row["p99"] for row in cells] + [1.0])
+        axes.step([p99 for p99, _, _ in steps] + [most], [effort for _, effort, _ in steps] + [steps[-1][1] if steps else float("nan")],
+                  where="post", lw=1.2, color=paint, label=family)
+    axes.axhline(1 - cells[0]["a"], color="black", lw=0.8, ls=":")
+    for bound in frontier.PROMISES:
+        axes.axvline(bound, color="black", lw=0.6, ls="--")
+
+
+def draw_frontier(folder, table):
+    found = frontier.groups(table)
+    order = list(dict.fromkeys(frontier.TALLY if family.startswith(frontier.TALLY) else family
+                               for family in reversed(frontier.systems.FRONTIER)))
+    figure, grid = panels(len(found))
+    for axes, ((pair, _, load), cells) in zip(grid.flat, found.items()):
+        curves(axes, cells, order)
+        axes.set_xscale("log")
+        logarithmic(axes.xaxis)
+        axes.set_title(f"{pair}, {load:.0%}", fontsize=8)
+        axes.set_xlabel("P99 over alone")
+    grid[0][0].set_ylabel("best effort of alone's")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 0.95),
+                  title="star: tally's slo\ndotted: 1 - A\ndashed: slo's bounds", title_fontsize=7)
+    figure.tight_layout()
+    save(figure, folder, "frontier")
+    return ["frontier"]
+
+
 def latencies(rows, order, folder, load):
     pairs = list(dict.fromkeys(row["pair"] for row in rows))
-    columns = min(4, len(pairs))
-    lines = -(-len(pairs) // columns)
-    figure, grid = pyplot.subplots(lines, columns, figsize=(3.4 * columns, 2.8 * lines), squeeze=False)
+    figure, grid = panels(len(pairs))
     for axes, pair in zip(grid.flat, pairs):
         for name in order:
             values = sorted(sum((row["latency_us"] for row in rows
@@ -100,8 +149,6 @@ def latencies(rows, order, folder, load):
         logarithmic(axes.xaxis)
         axes.set_title(pair, fontsize=8)
         axes.set_xlabel("ms from the arrival")
-    for axes in list(grid.flat)[len(pairs):]:
-        axes.set_visible(False)
     grid[0][0].set_ylabel("requests answered")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 0.95))

@@ -51,6 +51,12 @@ class Store:
                 if text.strip():
                     file.write(f"{pair} {system} {part}: {text.strip()}\n")
 
+    def logs(self, found):
+        """Keeps what logs.counts() found in the logs of a repetition."""
+        if found:
+            with self.lock, open(os.path.join(self.folder, "logs.jsonl"), "a") as file:
+                file.writelines(json.dumps(each) + "\n" for each in found)
+
     def add(self, row):
         with self.lock, open(self.path, "a") as file:
             self.known[self.key(row)] = row

@@ -72,15 +72,16 @@ class Bits:
 
 class Session:
     """`arguments`: models, size, device, as `run` has them. `gpu`: which one, by its UUID; else the first. `bits`: of
-    the pair's sessions before."""
+    the pair's sessions before. `first`: of the systems `wanted` those that start at first; without it all of them."""
 
-    def __init__(self, arguments, pair, wanted, gpu=None, bits=None):
+    def __init__(self, arguments, pair, wanted, gpu=None, bits=None, first=None):
         self.arguments, self.models, self.pair, self.bits = arguments, arguments.models, pair, bits or Bits()
         self.visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
         self.spawned, self.processes, self.unavailable, self.learnt = {}, {}, {}, set()
         self.loaded, self.gone = {}, []  # by process and kind; what processes said that did not end well
-        self.wanted, self.no_mps = wanted, "no nvidia-cuda-mps-control here"
+        self.wanted, self.no_mps = first or wanted, "no nvidia-cuda-mps-control here"
+        self.busy_us = None  # P99 of the busy times of `alone`
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
         self.service = Mps(self.visible) if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
 
@@ -98,19 +99,29 @@ class Session:
 
     def start(self):
         """All processes with their models, before anything is measured: whoever starts disturbs the others. All at once, since a
-        context takes its time."""
+        context takes its time. Those that depend on what `alone` measures start behind that, before anything else is measured."""
         parts = {}
         for system in self.wanted:
             for role, part in self.roles(system):
-                parts.setdefault(self.key(system, role, part), (system, role, part))
+                if self.busy_us or not role.needs_alone:
+                    parts.setdefault(self.key(system, role, part), (system, role, part))
         for each in parts.values():
-            self.spawn(*each)
-        with concurrent.futures.ThreadPoolExecutor(len(parts)) as pool:
+            try:
+                self.spawn(*each)
+            except Unavailable:
+                pass  # likewise
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(parts))) as pool:
             for started in [pool.submit(self.process, *each) for each in parts.values()]:
                 try:
                     started.result()
                 except (Unavailable, Wrong, Ended):
                     pass  # prepare() says it of each system that it holds for
+
+    def learn_alone(self, busy_us):
+        """`busy_us`: P99 of the busy times of `alone`."""
+        self.busy_us = busy_us
+        if any(role.needs_alone for system in self.wanted for role, _ in self.roles(system)):
+            self.start()
 
     def take(self, pair, bits):
         """Another pair, with the same processes."""
@@ -126,14 +137,31 @@ class Session:
         self.service.__exit__()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def end(self):
-        """Ends the processes as they should end; what they said."""
-        ending, self.processes = self.processes, {}
-        with concurrent.futures.ThreadPoolExecutor(len(ending)) as pool:
+    def finish(self, keys):
+        """Ends processes as they should end, those that never came so far by force; keeps what they said."""
+        ending = {key: self.processes.pop(key) for key in keys if key in self.processes}
+        for key in keys:
+            process = self.spawned.pop(key)
+            if key not in ending:
+                process.process.kill()
+                process.process.wait()
+        self.loaded = {which: found for which, found in self.loaded.items() if which[0] not in keys}
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(ending))) as pool:
             said = list(pool.map(lambda process: process.end(), ending.values()))
-        for key in ending:
-            del self.spawned[key]
-        return self.gone + [(key[0], key[2], text) for key, text in zip(ending, said)]
+        self.gone += [(key[0], key[2], text) for key, text in zip(ending, said)]
+
+    def end(self):
+        """Ends all processes; what they said."""
+        self.finish(list(self.spawned))
+        return self.gone
+
+    def only(self, wanted):
+        """From now on processes of `wanted` and of `alone`: ends the others, whose memory these may need, and starts those that lack."""
+        needed = {self.key(system, *role) for system in [*wanted, self.models.here(self.models.systems["alone"])] for role in self.roles(system)}
+        self.wanted = wanted
+        self.learnt &= {system.name for system in wanted}
+        self.finish([key for key in self.spawned if key not in needed])
+        self.start()
 
     def discard(self, system):
         """Ends the processes of a system of which one went wrong; new ones are started for what is measured next."""
@@ -156,10 +184,11 @@ class Session:
         if role.mps:
             environment.update(self.service.environment)
         environment.update(self.models.environment(role))
-        environment.update(role.environment)
+        environment.update((variable, value if isinstance(value, str) else value.text(self)) for variable, value in role.environment)
         return environment
 
-    def key(self, system, role, part):
+    @staticmethod
+    def key(system, role, part):
         """Plain processes serve all systems that use them alike."""
         return ("" if role.program == "plain" else system.name, role, part)
 
@@ -268,10 +297,11 @@ class Session:
         server.ask("capacity", WARMING if self.arguments.size != "small" else 0, 0)
         if system.server.program != "plain" and system.name not in self.learnt:
             self.learnt.add(system.name)
-            self.serve(server, system, loads.arrivals(kind, max(2, int(count * LEARNING)), period, 0), limit)
+            learning = 0 if self.arguments.size == "small" else system.learning_s * 1e6
+            self.serve(server, system, loads.arrivals(kind, max(2, int(count * LEARNING), int(learning / period)), period, 0), limit + learning)
         answer = self.serve(server, system, loads.arrivals(kind, count, period, seed), limit)
         found = {"latency_us": answer["latency_us"], "asked": count, "active": answer["active"],
-                 "seconds": (answer["end"] - answer["begin"]) / 1e9}
+                 "begin": answer["begin"], "end": answer["end"], "seconds": (answer["end"] - answer["begin"]) / 1e9}
         if system.trains:
             stopped = self.stopped(trainer, answer["begin"], answer["end"])
             found.update(steps_per_s=stopped["steps_per_s"], steps=stopped["steps"])

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What tally-sim says of pairs that were measured, beside what was measured.
 
-  benchmarks/evaluation/simulated.py --out=DIR --cache=DIR [--sim=TALLY-SIM] [--keep=DIR]
+  benchmarks/evaluation/simulated.py --out=DIR [--cache=DIR] [--sim=TALLY-SIM] [--keep=DIR]
 
-`--out`: of benchmarks/run --models=pytorch, with the systems alone, alone-mps, tally-time-slicing and tally-mps; `--cache`: where that
-run has listed the trainings' kernels. A request's service times and arrivals are those of the server alone in the same repetition,
-under MPS for tally-mps. The training is what the profiler has listed; Triton's kernels have variants, of blocks of at most 10 us. The
-host launches as fast as the plain training's steps say. Nothing that was measured with both is given to the simulation.
-`--keep` writes the scenarios there.
+`--out`: of benchmarks/run. Of PyTorch's models with the systems alone, alone-mps, tally-time-slicing and tally-mps; `--cache`: where that
+run has listed the trainings' kernels. Of CUDA's models with `alone` and systems of one process of Tally's, whatever their policies
+(--systems=frontier), and with what `benchmarks/run --record` has written to the same folder. A request's service times and arrivals are
+those of the server alone in the same repetition, under MPS for tally-mps. The training is what the profiler or tally's log has listed;
+Triton's kernels have variants, of blocks of at most 10 us. Tally's log says which kernels have variants, and how many blocks; that
+RESIDENT of them run on an SM at a time is assumed, and that blocks longer than the bound are stopped inside. The host launches as fast as
+the plain training's steps say. Nothing that was measured with both is given to the simulation. `--keep` writes the scenarios there.
 """
 import argparse
 import json
@@ -15,42 +17,79 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [BENCHMARKS, os.path.join(BENCHMARKS, "colocation")]
 from colocation import p99
-from evaluation import expected, lateness
+from evaluation import expected, lateness, recording, systems
 
-ALONE = {"tally-time-slicing": "alone", "tally-mps": "alone-mps"}
+ALONE = {"tally-time-slicing": "alone", "tally-mps": "alone-mps",
+         **{name: "alone" for name in ["tally-everything", *systems.starting("partition-"), *systems.starting("slo-")]}}
 BLOCK_US, LAUNCH_US = 10.0, 4.0
+RESIDENT = 4  # blocks of a kernel on an SM at a time
+VARIANTS = ("persistent", "guard", "slice", "checkpoint", "pause")
 BETWEEN_US = 1.0  # from one kernel of a stream to the next
 
 
-def training(listed, steps_per_s):
-    """`listed`: of protocol.py's `kernels`. A training that keeps the device busy launches fast; else the host's launches take the step."""
-    count = len(listed["kernels"]) // listed["steps"]
-    kernels = listed["kernels"][:count]
+def of_profiler(listed):
+    """The kernels of a step; `listed`: of protocol.py's `kernels`."""
+    kernels = listed["kernels"][:len(listed["kernels"]) // listed["steps"]]
+    return [{"name": name, "us": took, "variants": expected.yields(name), "block_us": min(BLOCK_US, took)} for name, _, took in kernels]
+
+
+def of_log(recorded, sms):
+    """The same of recording.py's."""
+    found = []
+    for each in recorded["step"]:
+        took = max(each["us"], 0.5)
+        waves = max(1.0, each["blocks"] / (sms * RESIDENT))
+        block = took / waves if each["kind"] != "checkpoint" else min(took / waves, expected.BOUND_US)
+        found.append({"name": each["name"], "us": took, "variants": each["kind"] in VARIANTS, "block_us": block})
+    return found
+
+
+def training(kernels, steps_per_s):
+    """A training that keeps the device busy launches fast; else the host's launches take the step."""
     step = 1e6 / steps_per_s
-    busy = sum(took + BETWEEN_US for _, _, took in kernels)
-    host = LAUNCH_US if busy > 0.95 * step else step / count
-    return {"step_us": step, "kernels": [
-        {"name": name, "us": took, "host_us": host, "variants": expected.yields(name), "block_us": min(BLOCK_US, took)}
-        for name, _, took in kernels]}
+    busy = sum(each["us"] + BETWEEN_US for each in kernels)
+    host = LAUNCH_US if busy > 0.95 * step else step / len(kernels)
+    return {"step_us": step, "kernels": [{**each, "host_us": host} for each in kernels]}
 
 
-def scenario(alone, listed):
+def scenario(alone, kernels):
     arrivals = lateness.arrivals(alone)
     return {"requests": {"service_us": [max(each, 1) for each in expected.services(arrivals, alone["latency_us"])], "arrivals_us": arrivals},
-            "training": training(listed, alone["alone_steps_per_s"]), "seconds": (arrivals[-1] + 2e4) / 1e6}
+            "training": training(kernels, alone["alone_steps_per_s"]), "seconds": (arrivals[-1] + 2e4) / 1e6}
 
 
-def simulate(sim, made, path):
+def policy(row):
+    """Of the system, as tally-sim takes it; none for the default."""
+    value = dict(systems.BY_NAME[row["system"]].server.environment).get("TALLY_POLICY")
+    if value is None:
+        return []
+    return ["--policy=" + (value if isinstance(value, str) else value.text(types.SimpleNamespace(busy_us=row["busy_us"])))]
+
+
+def simulate(sim, made, path, options):
     with open(path, "w") as file:
         json.dump(made, file)
-    done = subprocess.run([sim, "--json", path], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([sim, "--json", *options, path], capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise RuntimeError(f"{sim} {path}: {done.stderr}")
     return json.loads(done.stdout)
+
+
+def kernels_of(arguments, name):
+    """Of the training of that name, or None where they were not listed."""
+    recorded, listed = recording.place(arguments.out, name), os.path.join(arguments.cache or arguments.out, f"kernels-{name}.json")
+    if os.path.exists(recorded):
+        with open(recorded) as file, open(os.path.join(arguments.out, "machine.json")) as machine:
+            return of_log(json.load(file), json.load(machine)["sms"])
+    if os.path.exists(listed):
+        with open(listed) as file:
+            return of_profiler(json.load(file))
+    return None
 
 
 def rows(arguments, folder):
@@ -62,13 +101,11 @@ def rows(arguments, folder):
             continue
         alone = next((each for each in measured if each["system"] == ALONE[row["system"]] and
                       all(each[key] == row[key] for key in ("pair", "repetition", "load", "arrivals"))), None)
-        path = os.path.join(arguments.cache, f"kernels-{row['pair'].split('/')[1]}.json")
-        if not alone or not os.path.exists(path):
+        kernels = kernels_of(arguments, row["pair"].split("/")[1])
+        if not alone or not kernels:
             continue
-        with open(path) as file:
-            listed = json.load(file)
         name = f"{row['pair'].replace('/', '-')}-{row['system']}-{row['repetition']}.json"
-        said = simulate(arguments.sim, scenario(alone, listed), os.path.join(folder, name))
+        said = simulate(arguments.sim, scenario(alone, kernels), os.path.join(folder, name), policy(row))
         yield (f"{row['pair']} {row['system']}", p99(row["latency_us"]), said["p99_us"],
                row["steps_per_s"] / row["alone_steps_per_s"], said["best_effort"])
 
@@ -76,7 +113,7 @@ def rows(arguments, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--cache", required=True)
+    parser.add_argument("--cache")
     parser.add_argument("--sim", default=os.path.join(BENCHMARKS, "..", "build", "tools", "tally-sim", "tally-sim"))
     parser.add_argument("--keep")
     arguments = parser.parse_args()

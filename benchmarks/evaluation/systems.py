@@ -1,5 +1,41 @@
 """The ways to share a GPU that are compared: which program runs where, with what environment."""
 import dataclasses
+import os
+
+from .session import Unavailable, Wrong
+
+
+@dataclasses.dataclass(frozen=True)
+class SloTarget:
+    """A value of the environment: the policy slo, with a target of `bound` times the P99 of the busy times of `alone`."""
+    bound: float
+    settings: str = ""
+
+    def text(self, session):
+        if not session.busy_us:
+            raise Wrong("slo has no target: alone was not measured in this repetition")
+        return f"slo:target-us={self.bound * session.busy_us:.0f}{self.settings}"
+
+
+@dataclasses.dataclass(frozen=True)
+class InFolder:
+    """A value of the environment: a file in the session's temporary folder."""
+    name: str
+
+    def text(self, session):
+        return os.path.join(session.folder, self.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class BesidePrograms:
+    """A value of the environment: a file, from the folder of the programs."""
+    name: str
+
+    def text(self, session):
+        path = os.path.abspath(os.path.join(session.models.folder, self.name))
+        if not os.path.exists(path):
+            raise Unavailable(f"no {path}")
+        return path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -7,8 +43,13 @@ class Role:
     """A process: one of the three programs, its arguments and environment, and whether MPS serves it."""
     program: str  # plain, scheduled, tally
     arguments: tuple = ()
-    environment: tuple = ()  # pairs
+    environment: tuple = ()  # pairs; a value is a text, or has `text(session)`
     mps: bool = False
+
+    @property
+    def needs_alone(self):
+        """Whether the environment depends on what was measured alone."""
+        return any(isinstance(value, SloTarget) for _, value in self.environment)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +60,8 @@ class System:
     trainer: Role = None  # a process of its own; None: the server's
     trains: bool = True
     flush: bool = False
+    learning_s: float = 0.0  # of requests before the first measurement, at least
+    log: str = ""  # the file in the session's folder into which the server writes what ran
 
 
 STREAMS, NO_STREAMS = ("--priorities=1",), ("--priorities=0",)
@@ -34,8 +77,33 @@ def mps_trainer(*environment):
     return Role("plain", NO_STREAMS, environment, True)
 
 
+def mps_share(percent):
+    return System(f"mps-{percent}", f"MPS, {percent} %", MPS_SERVER, mps_trainer(("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", str(percent))))
+
+
 def best_effort(mps):
     return Role("tally", NO_STREAMS, (("TALLY_CLASS", "best-effort"),), mps)
+
+
+def green_training(sms):
+    """Training on so many SMs, requests on all of them."""
+    return System(f"green-training-{sms}", f"green context, {sms} SMs for training", Role("plain", STREAMS + (f"--green-training={sms}",)))
+
+
+def one_process(name, says, *environment, **more):
+    """Requests and training in one process of Tally's, with everything that it has."""
+    return System(name, says, Role("tally", STREAMS, OFF + environment), **more)
+
+
+def partition(percent):
+    share = percent / 100
+    return one_process(f"partition-{percent}", f"tally, partition at {percent} %", ("TALLY_POLICY", f"partition:least={share},most={share}"))
+
+
+def slo(bound, suffix="", settings=""):
+    """The factor by which slo lets kernels share grows from 0 to 1 in a second at least."""
+    return one_process(f"slo-{bound:.0%}".rstrip("%") + suffix, f"tally, slo at {bound:g}{settings}",
+                       ("TALLY_POLICY", SloTarget(bound, settings)), learning_s=2.0)
 
 
 SYSTEMS = [
@@ -45,17 +113,46 @@ SYSTEMS = [
     System("time-slicing", "time slicing", ALONE_PROCESS, ALONE_PROCESS),
     System("mps", "MPS", MPS_SERVER, mps_trainer()),
     System("mps-priorities", "MPS, priorities", MPS_SERVER, mps_trainer(("CUDA_MPS_CLIENT_PRIORITY", "1"))),
-    System("mps-25", "MPS, 25 %", MPS_SERVER, mps_trainer(("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25"))),
-    System("mps-50", "MPS, 50 %", MPS_SERVER, mps_trainer(("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50"))),
+    mps_share(25),
+    mps_share(50),
     System("green-contexts", "green contexts, half each", Role("plain", STREAMS + ("--green=0.5",))),
-    System("rate", "tally, rate policy", Role("tally", STREAMS, OFF + (("TALLY_POLICY", "rate"),))),
+    one_process("rate", "tally, rate policy", ("TALLY_POLICY", "rate")),
     System("tally-scheduling", "tally, scheduling only", Role("scheduled", STREAMS, OFF)),
-    System("tally-block", "tally, block-level", Role("tally", STREAMS, OFF + BETWEEN_BLOCKS)),
-    System("tally-everything", "tally, everything", Role("tally", STREAMS, OFF)),
+    one_process("tally-block", "tally, block-level", *BETWEEN_BLOCKS),
+    one_process("tally-everything", "tally, everything"),
     System("tally-time-slicing", "time slicing, tally", TALLY_SERVER, best_effort(False)),
     System("tally-mps", "MPS, tally", Role("tally", NO_STREAMS, (), True), best_effort(True)),
 ]
+DEFAULT = [each.name for each in SYSTEMS]
+CUPTI_LIBRARY = os.path.join("..", "kernels", "libcupti_log.so")
+SYSTEMS += [
+    *map(mps_share, (10, 75, 90)),
+    *map(green_training, (8, 16, 32, 64, 96)),
+    *map(partition, (12, 25, 50, 100)),
+    slo(1.10), slo(1.25), slo(1.10, "-light", ",light-share=1"), slo(1.25, "-light", ",light-share=1"),
+    one_process("tally-traced", "tally, TALLY_TRACE", ("TALLY_TRACE", InFolder("trace.json")), log="trace.json"),
+    one_process("tally-cupti", "tally, CUPTI's activity records", ("CUDA_INJECTION64_PATH", BesidePrograms(CUPTI_LIBRARY)),
+                ("CUPTI_LOG_FILE", InFolder("cupti.log")), log="cupti.log"),
+]
 BY_NAME = {each.name: each for each in SYSTEMS}
+
+
+def starting(text):
+    return [name for name in BY_NAME if name.startswith(text)]
+
+
+# What sharing beside requests can give, by family (frontier.py).
+FRONTIER = {"MPS": starting("mps"), "green contexts": starting("green-"), "low-priority stream": ["low-priority"],
+            "time slicing": ["time-slicing"], "tally, fixed": ["tally-everything", *starting("partition-")], "tally, slo": starting("slo-")}
+
+
+def slo_bound(name):
+    """The bound on P99 over alone that a system is steered to, or None."""
+    return next((value.bound for _, value in BY_NAME[name].server.environment if isinstance(value, SloTarget)), None)
+
+
+# For --systems; `log`: what a log of all that runs costs (logs.py).
+GROUPS = {"frontier": sum(FRONTIER.values(), []), "log": ["tally-everything", "tally-traced", "tally-cupti"]}
 QUICK = ["alone", "alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-scheduling",
          "tally-block", "tally-everything", "tally-mps"]
 # Of programs of which each serves or trains. Alone is time slicing's server, whose trainer does nothing.
@@ -76,7 +173,8 @@ def on_emulator(role):
 
 def emulated(system):
     """The same for the emulator, or None where it has nothing like it."""
-    if system.server.mps or any(each.startswith("--green") for each in system.server.arguments):
+    if (system.server.mps or any(each.startswith("--green") for each in system.server.arguments) or
+            any(variable == "CUDA_INJECTION64_PATH" for variable, _ in system.server.environment)):
         return None
     return dataclasses.replace(system, server=on_emulator(system.server),
                                trainer=system.trainer and on_emulator(system.trainer))

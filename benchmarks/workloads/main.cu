@@ -2,11 +2,11 @@
 // tally: workloads_plain is the same without, workloads_scheduled with tally's scheduling and no
 // rewritten kernels. ../run starts and measures them.
 //
-//   workloads [--priorities=0|1] [--green=SHARE]
+//   workloads [--priorities=0|1] [--green=SHARE | --green-training=SMS]
 //
 // `priorities`: requests on a stream of the highest priority, training on one of the lowest; else
 // both streams are plain. `green`: each on a part of the SMs that the other does not have, training
-// on that share of them.
+// on that share of them. `green-training`: training on so many SMs, requests on all of them.
 //
 // Commands come one a line, answers likewise, as JSON; instants are nanoseconds of CLOCK_MONOTONIC,
 // which all processes of a machine share:
@@ -196,6 +196,8 @@ int main(int argc, char **argv) {
       options.priorities = argv[i][13] == '1';
     } else if (std::strncmp(argv[i], "--green=", 8) == 0) {
       options.green = std::atof(argv[i] + 8);
+    } else if (std::strncmp(argv[i], "--green-training=", 17) == 0) {
+      options.greenTraining = static_cast<unsigned>(std::atoi(argv[i] + 17));
     } else {
       std::fprintf(stderr, "workloads: what is '%s'?\n", argv[i]);
       return 2;

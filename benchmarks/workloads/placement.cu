@@ -40,15 +40,15 @@ Placement::Placement(const PlacementOptions &options) {
   int highPriority = options.priorities ? range.high : 0,
       lowPriority = options.priorities ? range.low : 0;
   text = options.priorities ? "priorities" : "plain streams";
-  if (options.green > 0) {
-    makeGreen(options.green, highPriority, lowPriority);
+  if (options.green > 0 || options.greenTraining > 0) {
+    makeGreen(options, highPriority, lowPriority);
     return;
   }
   high = colocation::makeStream(highPriority);
   low = colocation::makeStream(lowPriority);
 }
 
-void Placement::makeGreen(double share, int highPriority, int lowPriority) {
+void Placement::makeGreen(const PlacementOptions &options, int highPriority, int lowPriority) {
   check(cudaFree(nullptr), "the context"); // the primary context is there from here on
   auto split = entry<decltype(&cuDevSmResourceSplitByCount)>("cuDevSmResourceSplitByCount");
   auto describe = entry<decltype(&cuDevResourceGenerateDesc)>("cuDevResourceGenerateDesc");
@@ -58,7 +58,10 @@ void Placement::makeGreen(double share, int highPriority, int lowPriority) {
   CUdevResource all{}, part{}, rest{};
   check(resource(0, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
   unsigned groups = 1;
-  auto least = std::max(8u, static_cast<unsigned>(all.sm.smCount * share));
+  unsigned wanted = options.greenTraining > 0
+                        ? options.greenTraining
+                        : static_cast<unsigned>(all.sm.smCount * options.green);
+  auto least = std::max(8u, wanted);
   check(split(&part, &groups, &all, &rest, 0, least), "cuDevSmResourceSplitByCount");
   auto streamOn = [&](CUdevResource &sms, int priority) {
     CUdevResourceDesc description{};
@@ -70,9 +73,15 @@ void Placement::makeGreen(double share, int highPriority, int lowPriority) {
     return stream;
   };
   low = streamOn(part, lowPriority);
+  std::string ofTraining = std::to_string(part.sm.smCount) + " for training";
+  if (options.greenTraining > 0) {
+    high = colocation::makeStream(highPriority); // of the primary context
+    text = "all " + std::to_string(all.sm.smCount) + " SMs for requests, and of them " + ofTraining;
+    return;
+  }
   high = streamOn(rest, highPriority);
   text = "green contexts of " + std::to_string(rest.sm.smCount) + " SMs for requests and " +
-         std::to_string(part.sm.smCount) + " for training";
+         ofTraining;
 }
 
 } // namespace workloads

@@ -11,8 +11,10 @@ namespace workloads {
 
 struct PlacementOptions {
   bool priorities = true;
-  double green =
-      0; ///< share of the SMs for training, the rest is for requests; 0: no green contexts
+  /// Share of the SMs for training, the rest is for requests; 0: no green contexts.
+  double green = 0;
+  /// SMs for training, where requests have all SMs; 0: no green context.
+  unsigned greenTraining = 0;
 };
 
 class Placement {
@@ -25,7 +27,7 @@ public:
   const std::string &description() const { return text; }
 
 private:
-  void makeGreen(double share, int highPriority, int lowPriority);
+  void makeGreen(const PlacementOptions &options, int highPriority, int lowPriority);
 
   cudaStream_t high = nullptr, low = nullptr;
   std::string text;

@@ -12,7 +12,7 @@
 namespace tally {
 
 /// Best-effort work always has the part `least` of the SMs, high-priority work the part 1 - `most`.
-/// What one side leaves is lent to the other: while no high-priority work is active, best-effort
+/// What one side leaves, the other has: while no high-priority work is active, best-effort
 /// work has all SMs, which come back within a turnaround; while it is active, best-effort work has
 /// up to `most` of them, as far as requests take at most `tolerance` times as long as beside
 /// `least` and the training gains. With least == most the share is fixed.
@@ -31,7 +31,7 @@ struct PartitionPolicy {
   /// The share of the SMs, 0 to 1, and the tolerance; steers the share if no variant can be
   /// confined.
   AdditiveControl share;
-  SmControl lent; ///< steers the number of SMs; `share` has its range
+  SmControl beside; ///< steers the number of SMs; `share` has its range
   /// Longest predicted duration of a kernel that cannot be kept to a share and runs on all SMs.
   std::chrono::nanoseconds light{std::chrono::microseconds(50)};
 
@@ -39,9 +39,9 @@ struct PartitionPolicy {
   /// With a share below one SM best-effort work stands aside.
   Decision decide(const Snapshot &now) {
     double wanted = share.update(now);
-    lent.least = share.least;
-    lent.most = share.most;
-    std::uint32_t granted = lent.update(now, {share.tolerance, {}, true});
+    beside.least = share.least;
+    beside.most = share.most;
+    std::uint32_t granted = beside.update(now, {share.tolerance, {}, true});
     Decision decision;
     decision.runBestEffort = true;
     if (now.highPriorityActive == 0)

@@ -1,0 +1,167 @@
+// How many SMs best-effort work has beside requests: the control, and the policies slo and
+// partition.
+#include "tally/policy/partition_policy.h"
+#include "tally/policy/slo_policy.h"
+
+#include <doctest/doctest.h>
+
+#include <utility>
+
+using namespace tally;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// An H100 whose requests take `alone`, and `slowdown` more of it for all SMs that best-effort work
+/// has; ten a second.
+struct Served {
+  std::chrono::nanoseconds alone{1ms}, period{10ms};
+  double slowdown = 0.5;
+  Snapshot now;
+
+  Served() {
+    now.smCount = 132;
+    now.leastSms = 8;
+  }
+  /// Serves `count` requests; the number of SMs behind them.
+  std::uint32_t serve(SmControl &control, const SmControl::Goal &goal, int count) {
+    std::uint32_t sms = control.update(now, goal);
+    for (int i = 0; i < count; ++i) {
+      auto took = std::chrono::nanoseconds(static_cast<std::int64_t>(
+          static_cast<double>(alone.count()) * (1 + slowdown * sms / now.smCount)));
+      now.highPriorityActive = 1;
+      now.now += took;
+      sms = control.update(now, goal);
+      now.highPriorityActive = 0;
+      ++now.busyPeriods;
+      now.busyLast = now.busyMean = took;
+      now.now += period - took;
+      sms = control.update(now, goal);
+    }
+    return sms;
+  }
+};
+
+} // namespace
+
+TEST_CASE("SMs beside requests: none before a window alone, then as many as the slowdown allows") {
+  Served served;
+  SmControl control;
+  SmControl::Goal goal;
+  goal.factor = 1.25; // 1.175 is used, and with a queue a tenth of the time 1.155
+  CHECK(served.serve(control, goal, 63) == 0);
+  CHECK(served.serve(control, goal, 1) == 32); // twice what two yields take
+  std::uint32_t sms = served.serve(control, goal, 600);
+  CHECK(sms == 40); // 48 would make them 1.18 times as long, 40 make them 1.15
+  // A heavier load: requests suffer, and the number shrinks within a window.
+  served.slowdown = 0.8;
+  CHECK(served.serve(control, goal, 64) < sms);
+}
+
+TEST_CASE("SMs beside requests: fewer where requests queue half of the time") {
+  for (auto [queues, sms] : {std::pair(true, 0), std::pair(false, 40)}) {
+    Served served;
+    served.period = 2ms;
+    SmControl control;
+    SmControl::Goal goal{1.25, 0ns,
+                         queues}; // with a queue 1.08; 32 SMs make them 1.12 times as long
+    CHECK(served.serve(control, goal, 1000) == static_cast<std::uint32_t>(sms));
+  }
+}
+
+TEST_CASE("SMs beside requests: none where sharing costs best-effort work more than it brings") {
+  Served served;
+  served.slowdown = 1.5;
+  SmControl control;
+  SmControl::Goal goal;
+  goal.factor = 3;
+  static_cast<void>(served.serve(control, goal, 64));
+  CHECK(served.serve(control, goal, 64) == 0);
+  // Tried again behind 200 times as many requests, for one window.
+  int tried = 0;
+  for (int i = 0; i < 300 * 64; ++i)
+    tried += served.serve(control, goal, 1) != 0 ? 1 : 0;
+  CHECK(tried == 64);
+}
+
+TEST_CASE("SMs beside requests: no trial under a load that would make a queue grow") {
+  Served served;
+  served.period = 1100us;
+  SmControl control;
+  SmControl::Goal goal;
+  goal.factor = 2;
+  CHECK(served.serve(control, goal, 1000) == 0);
+  goal.queues = false;
+  CHECK(served.serve(control, goal, 1000) != 0);
+}
+
+TEST_CASE("SMs beside requests: a busy time without an end takes them back") {
+  Served served;
+  SmControl control;
+  SmControl::Goal goal;
+  goal.factor = 1.25;
+  REQUIRE(served.serve(control, goal, 100) != 0);
+  served.now.highPriorityActive = 1;
+  served.now.activeFor = 7ms;
+  CHECK(control.update(served.now, goal) != 0);
+  served.now.activeFor = 9ms;
+  CHECK(control.update(served.now, goal) == 0);
+}
+
+TEST_CASE("SMs beside requests: a target for busy times") {
+  Served served;
+  SmControl control;
+  SmControl::Goal goal;
+  goal.target = 1200us; // 1.14 is used, and with a queue 1.124: 32 make them 1.12
+  std::uint32_t sms = served.serve(control, goal, 1000);
+  CHECK(sms == 32);
+  goal.target = 1010us;
+  CHECK(served.serve(control, goal, 200) == 0);
+  // The runtime cannot confine work.
+  served.now.leastSms = 0;
+  CHECK(served.serve(control, goal, 1000) == 0);
+}
+
+TEST_CASE("partition: the training has the server's SMs as far as requests do not suffer, and "
+          "always its own") {
+  Served served;
+  served.slowdown = 0.5;
+  PartitionPolicy policy(0.25, 0.5);
+  auto beside = [&] {
+    served.now.highPriorityActive = 1;
+    Decision decision = policy.decide(served.now);
+    served.now.highPriorityActive = 0;
+    CHECK(decision.runBestEffort);
+    CHECK(decision.longestUnconfined == 50us);
+    return decision.sms;
+  };
+  policy.beside.least = 0.25;
+  SmControl::Goal goal{1.1, 0ns, true};
+  CHECK(beside() == 32);
+  static_cast<void>(served.serve(policy.beside, goal, 1000));
+  CHECK(beside() == 48); // 56 would make requests 1.08 times as long as beside 32
+  served.slowdown = 2;   // requests suffer
+  static_cast<void>(served.serve(policy.beside, goal, 1000));
+  CHECK(beside() == 32);
+  CHECK(policy.decide(served.now).sms == allSms);
+}
+
+TEST_CASE("slo: with a factor, best-effort work has the control's SMs beside requests") {
+  Served served;
+  SloPolicy policy;
+  policy.factor = 1.25;
+  SmControl::Goal goal{policy.factor, policy.target, true};
+  static_cast<void>(served.serve(policy.beside, goal, 600));
+  served.now.highPriorityActive = 1;
+  Decision decision = policy.decide(served.now);
+  CHECK(decision.runBestEffort);
+  CHECK(decision.sms == 40);
+  CHECK(decision.longest == anyDuration);
+  CHECK(decision.longestUnconfined == decision.longestNonPreemptible);
+  CHECK(decision.longestUnconfined > 50us); // a quarter of a quarter of a request
+  CHECK(decision.longestUnconfined < 80us);
+  served.now.highPriorityActive = 0;
+  served.now.sinceHighPriorityEnded = 1ms;
+  CHECK(policy.decide(served.now).sms == allSms);
+  CHECK(policy.decide(served.now).longestNonPreemptible == anyDuration);
+}
