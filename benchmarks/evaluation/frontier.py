@@ -48,7 +48,7 @@ def promises(table):
         for bound, kept in PROMISES.items():
             best = oracle(cells, bound)
             for name in systems.FRONTIER[STEERED]:
-                if name not in named or systems.slo_bound(name) != bound:
+                if name not in named or systems.BY_NAME[name].bound != bound:
                     continue
                 row, priority = named[name], named.get(PRIORITY)
                 found.append({

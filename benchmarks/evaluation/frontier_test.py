@@ -51,11 +51,11 @@ class Promises(unittest.TestCase):
 
     def test_each_system_for_its_own_bound(self):
         found = self.verdicts(("tally-everything", 1.0, 0.60), ("mps-25", 1.09, 0.64), ("mps-50", 1.2, 0.8),
-                              ("slo-110", 1.12, 0.62), ("slo-125", 1.29, 0.7), ("slo-125-light", 1.27, 0.72))
+                              ("slo-110", 1.12, 0.62), ("slo-125", 1.29, 0.7), ("slo-125-target", 1.27, 0.72))
         self.assertEqual({name: (row["bound"], row["kept"], row["oracle"]) for name, row in found.items()},
-                         {"slo-110": (1.10, True, "mps-25"), "slo-125": (1.25, False, "mps-50"), "slo-125-light": (1.25, True, "mps-50")})
+                         {"slo-110": (1.10, True, "mps-25"), "slo-125": (1.25, False, "mps-50"), "slo-125-target": (1.25, True, "mps-50")})
         self.assertAlmostEqual(found["slo-110"]["over_oracle"], 0.62 / 0.64)
-        self.assertAlmostEqual(found["slo-125-light"]["over_oracle"], 0.9)
+        self.assertAlmostEqual(found["slo-125-target"]["over_oracle"], 0.9)
         self.assertAlmostEqual(found["slo-110"]["over_priority"], 0.62 / 0.60)
 
     def test_says_who_has_less_than_priority(self):
@@ -109,7 +109,7 @@ class Group(unittest.TestCase):
         self.assertEqual(len(systems.GROUPS["frontier"]), len(set(systems.GROUPS["frontier"])))
         for name in systems.GROUPS["frontier"]:
             self.assertIn(name, systems.BY_NAME)
-        self.assertEqual({systems.slo_bound(name) for name in systems.FRONTIER[frontier.STEERED]}, set(frontier.PROMISES))
+        self.assertEqual({systems.BY_NAME[name].bound for name in systems.FRONTIER[frontier.STEERED]}, set(frontier.PROMISES))
 
 
 def made_session(case, *names):
@@ -165,14 +165,14 @@ class Targets(unittest.TestCase):
     """slo's target comes from what alone was measured to take, before slo's processes start."""
 
     def test_target(self):
-        made = made_session(self, "alone", "partition-12", "slo-110", "slo-125-light")
+        made = made_session(self, "alone", "slo-110", "slo-110-target", "slo-125-target")
         made.start()
-        self.assertEqual(made.started, [("alone", None), ("partition-12", "partition:least=0.12,most=0.12")])
+        self.assertEqual(made.started, [("alone", None), ("slo-110", "slo:factor=1.1")])
         with self.assertRaisesRegex(session.Wrong, "no target"):
-            made.environment(systems.BY_NAME["slo-110"], systems.BY_NAME["slo-110"].server)
+            made.environment(systems.BY_NAME["slo-110-target"], systems.BY_NAME["slo-110-target"].server)
         made.started.clear()
         made.learn_alone(2000.0)
-        self.assertEqual(made.started[-2:], [("slo-110", "slo:target-us=2200"), ("slo-125-light", "slo:target-us=2500,light-share=1")])
+        self.assertEqual(made.started[-2:], [("slo-110-target", "slo:target-us=2200"), ("slo-125-target", "slo:target-us=2500")])
 
     def test_busy_times_are_those_of_the_server(self):
         # The second waits for the first: both take 100 us of the server's time.

@@ -73,7 +73,7 @@ class Scenario(unittest.TestCase):
     def test_policies(self):
         self.assertEqual(simulated.policy({"system": "tally-everything"}), [])
         self.assertEqual(simulated.policy({"system": "partition-25"}), ["--policy=partition:least=0.25,most=0.25"])
-        self.assertEqual(simulated.policy({"system": "slo-125", "busy_us": 1000.0}), ["--policy=slo:target-us=1250"])
+        self.assertEqual(simulated.policy({"system": "slo-125-target", "busy_us": 1000.0}), ["--policy=slo:target-us=1250"])
         self.assertTrue(all(name in systems.BY_NAME or name in systems.PYTORCH for name in simulated.ALONE))
 
 

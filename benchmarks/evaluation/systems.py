@@ -9,12 +9,11 @@ from .session import Unavailable, Wrong
 class SloTarget:
     """A value of the environment: the policy slo, with a target of `bound` times the P99 of the busy times of `alone`."""
     bound: float
-    settings: str = ""
 
     def text(self, session):
         if not session.busy_us:
             raise Wrong("slo has no target: alone was not measured in this repetition")
-        return f"slo:target-us={self.bound * session.busy_us:.0f}{self.settings}"
+        return f"slo:target-us={self.bound * session.busy_us:.0f}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +59,7 @@ class System:
     trainer: Role = None  # a process of its own; None: the server's
     trains: bool = True
     flush: bool = False
+    bound: float = None  # on P99 over alone, that it is to keep
     learning_s: float = 0.0  # of requests before the first measurement, at least
     log: str = ""  # the file in the session's folder into which the server writes what ran
 
@@ -100,10 +100,10 @@ def partition(percent):
     return one_process(f"partition-{percent}", f"tally, partition at {percent} %", ("TALLY_POLICY", f"partition:least={share},most={share}"))
 
 
-def slo(bound, suffix="", settings=""):
-    """The factor by which slo lets kernels share grows from 0 to 1 in a second at least."""
-    return one_process(f"slo-{bound:.0%}".rstrip("%") + suffix, f"tally, slo at {bound:g}{settings}",
-                       ("TALLY_POLICY", SloTarget(bound, settings)), learning_s=2.0)
+def slo(bound, suffix="", policy=None):
+    """slo finds its number of SMs within 64 requests for each eight of them."""
+    return one_process(f"slo-{bound:.0%}".rstrip("%") + suffix, f"tally, slo at {bound:g}" + suffix.replace("-", ", "),
+                       ("TALLY_POLICY", policy or f"slo:factor={bound:g}"), bound=bound, learning_s=4.0)
 
 
 SYSTEMS = [
@@ -129,7 +129,7 @@ SYSTEMS += [
     *map(mps_share, (10, 75, 90)),
     *map(green_training, (8, 16, 32, 64, 96)),
     *map(partition, (12, 25, 50, 100)),
-    slo(1.10), slo(1.25), slo(1.10, "-light", ",light-share=1"), slo(1.25, "-light", ",light-share=1"),
+    slo(1.10), slo(1.25), slo(1.10, "-target", SloTarget(1.10)), slo(1.25, "-target", SloTarget(1.25)),
     one_process("tally-traced", "tally, TALLY_TRACE", ("TALLY_TRACE", InFolder("trace.json")), log="trace.json"),
     one_process("tally-cupti", "tally, CUPTI's activity records", ("CUDA_INJECTION64_PATH", BesidePrograms(CUPTI_LIBRARY)),
                 ("CUPTI_LOG_FILE", InFolder("cupti.log")), log="cupti.log"),
@@ -144,11 +144,6 @@ def starting(text):
 # What sharing beside requests can give, by family (frontier.py).
 FRONTIER = {"MPS": starting("mps"), "green contexts": starting("green-"), "low-priority stream": ["low-priority"],
             "time slicing": ["time-slicing"], "tally, fixed": ["tally-everything", *starting("partition-")], "tally, slo": starting("slo-")}
-
-
-def slo_bound(name):
-    """The bound on P99 over alone that a system is steered to, or None."""
-    return next((value.bound for _, value in BY_NAME[name].server.environment if isinstance(value, SloTarget)), None)
 
 
 # For --systems; `log`: what a log of all that runs costs (logs.py).
