@@ -91,8 +91,9 @@ TEST_CASE("what every variable may hold") {
   CHECK(!none.streamWaits);
   CHECK(!some.streamWaits);
   CHECK(good({{"TALLY_STREAM_WAITS", "on"}}).streamWaits);
-  CHECK(none.greenContexts);
-  CHECK(!good({{"TALLY_GREEN_CONTEXTS", "off"}}).greenContexts);
+  CHECK(!none.greenContexts);
+  CHECK(good({{"TALLY_GREEN_CONTEXTS", "off"}}).greenContexts == false);
+  CHECK(good({{"TALLY_GREEN_CONTEXTS", "on"}}).greenContexts == true);
   CHECK(good({{"TALLY_DEVICE", "emulator"}}).streamWaits);
   CHECK(some.variants.areProfiled);
   CHECK(some.boundMicroseconds == 1000000);

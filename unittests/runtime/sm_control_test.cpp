@@ -17,6 +17,7 @@ namespace {
 struct Served {
   std::chrono::nanoseconds alone{1ms}, period{10ms};
   double slowdown = 0.5;
+  bool isTraining = true; ///< best-effort work has something to do
   Snapshot now;
 
   Served() {
@@ -30,12 +31,24 @@ struct Served {
       auto took = std::chrono::nanoseconds(static_cast<std::int64_t>(
           static_cast<double>(alone.count()) * (1 + slowdown * sms / now.smCount)));
       now.highPriorityActive = 1;
-      now.now += took;
-      sms = control.update(now, goal);
+      pass(control, goal, took, sms != 0);
       now.highPriorityActive = 0;
       ++now.busyPeriods;
       now.busyLast = now.busyMean = took;
-      now.now += period - took;
+      sms = pass(control, goal, period - took, true);
+    }
+    return sms;
+  }
+
+private:
+  /// Lets time pass; the control looks often.
+  std::uint32_t pass(SmControl &control, const SmControl::Goal &goal, std::chrono::nanoseconds time,
+                     bool mayTrain) {
+    std::uint32_t sms = 0;
+    for (std::chrono::nanoseconds look = 500us; time > 0ns; time -= look) {
+      look = std::min(look, time);
+      now.now += look;
+      now.bestEffortRan += isTraining && mayTrain ? look : 0ns;
       sms = control.update(now, goal);
     }
     return sms;
@@ -93,6 +106,16 @@ TEST_CASE("SMs beside requests: no trial under a load that would make a queue gr
   CHECK(served.serve(control, goal, 1000) == 0);
   goal.queues = false;
   CHECK(served.serve(control, goal, 1000) != 0);
+}
+
+TEST_CASE("SMs beside requests: a training that has nothing to do says nothing of more SMs") {
+  Served served;
+  SmControl control;
+  SmControl::Goal goal{1.25, 0ns, true};
+  REQUIRE(served.serve(control, goal, 64) == 32);
+  served.isTraining = false;
+  served.slowdown = 0;
+  CHECK(served.serve(control, goal, 1000) == 32);
 }
 
 TEST_CASE("SMs beside requests: a busy time without an end takes them back") {

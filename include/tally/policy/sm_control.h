@@ -19,10 +19,11 @@ namespace tally {
 ///
 ///  - The number grows by a step while the slowdown that is to be expected of one step more is
 ///    allowed. It shrinks when the slowdown is not allowed.
-///  - Sharing has to pay: with a slowdown s, on a part p of the SMs, a busy time B takes
+///  - Sharing has to pay: with a slowdown s, on a part p of the SMs, a busy time B costs
 ///  best-effort
-///    work s * B * (1 - p), and two yields. Alone it takes B, or B * (1 - least). So requests that
+///    work s * B * (1 - p), and two yields. Alone it costs B, or B * (1 - least). So requests that
 ///    fill the device are not shared with, unless they come one after the other without a queue.
+///  - A window in which best-effort work had little to do says nothing.
 ///  - Where requests queue, and leave so little time that a trial could make the queue grow, there
 ///    is no trial.
 ///  - A number that was too large, or did not pay, is tried again much later, and after twice the
@@ -52,11 +53,13 @@ struct SmControl {
 
   /// Returns the number of SMs, a multiple of Snapshot::leastSms, and at least that number where
   /// `least` is above 0. 0: best-effort work stands aside.
-  /// Reads now, highPriorityActive, activeFor, busyPeriods, busyLast, leastSms and smCount.
+  /// Reads now, highPriorityActive, activeFor, busyPeriods, busyLast, bestEffortRan, leastSms and
+  /// smCount.
   std::uint32_t update(const Snapshot &now, const Goal &goal) {
     if (now.leastSms == 0 || now.smCount == 0)
       return 0;
-    (now.highPriorityActive != 0 ? active : idle) += now.now - looked;
+    if (now.now - looked < mostBetweenLooks)
+      (now.highPriorityActive != 0 ? active : idle) += now.now - looked;
     looked = now.now;
     if (level != 0 && static_cast<double>(now.activeFor.count()) > 8 * longestAlone)
       fail(now, 0); // a queue grows
@@ -82,22 +85,24 @@ private:
       windows = 0;
       busy = static_cast<double>(active.count()) /
              std::max(static_cast<double>((active + idle).count()), 1.0);
-      return begin(!isLate && mayGrow(now, goal, 1) ? first(now) : 0);
+      return begin(now, !isLate && mayGrow(now, goal, 1) ? first(now) : 0);
     }
     double slowdown = std::max(sum / static_cast<double>(count) / alone, 1.0);
     bool isFar = count >= window / 4 && slowdown > 1.05 * allowed(goal);
     if (count < window && !isLate && !isFar)
       return;
+    if (!isLate && !isFar && now.bestEffortRan - ranBefore < active / 2)
+      return begin(now, level);
     ++windows;
     if (isLate || isFar || slowdown > allowed(goal))
       return fail(now, level > first(now) ? level - 1 : 0);
     if (!pays(now, goal, slowdown))
       return fail(now, 0);
     if (windows >= refresh)
-      return begin(0);
+      return begin(now, 0);
     if (level >= failed) // the trial succeeded
       failed = UINT32_MAX;
-    begin(mayGrow(now, goal, slowdown) ? level + 1 : level);
+    begin(now, mayGrow(now, goal, slowdown) ? level + 1 : level);
   }
   /// Whether one step more is worth a trial.
   bool mayGrow(const Snapshot &now, const Goal &goal, double slowdown) const {
@@ -114,10 +119,11 @@ private:
     wait = level == failed ? std::min(2 * wait, mostBetweenTrials) : betweenTrials;
     failed = level;
     retryAt = now.busyPeriods + wait * window;
-    begin(next);
+    begin(now, next);
   }
-  void begin(std::uint32_t with) {
+  void begin(const Snapshot &now, std::uint32_t with) {
     level = with;
+    ranBefore = now.bestEffortRan;
     count = longer = 0;
     sum = longest = 0;
     active = idle = {};
@@ -158,6 +164,8 @@ private:
   }
 
   static constexpr double caution = 0.7; // the part of the allowed lateness that is used
+  // After a longer time without a call the state in between is not known.
+  static constexpr std::chrono::nanoseconds mostBetweenLooks{std::chrono::milliseconds(1)};
 
   std::uint32_t level = 0;             // steps
   std::uint32_t failed = UINT32_MAX;   // the level that was too large last
@@ -167,6 +175,7 @@ private:
   double alone = 0, longestAlone = 0;  // mean and longest of the last window alone, ns
   double busy = 1;                     // part of the time in it
   std::chrono::nanoseconds active{0}, idle{0}, looked{0}; // of the window; the last call
+  std::chrono::nanoseconds ranBefore{0};                  // Snapshot::bestEffortRan before it
   std::uint64_t wait = 0, retryAt = 0;                    // windows; busyPeriods
 };
 

@@ -139,7 +139,9 @@ std::uint32_t BestEffortEngine::confinement() {
 
 /// The sizes of the streams for a policy that gives best-effort work a part of the SMs.
 runtime::ConfinedSizes BestEffortEngine::confinedSizes() {
-  if (!settings.greenContexts || !settings.policy.limitsSms())
+  // Under MPS kernels on two streams slow the other processes down.
+  bool isWanted = settings.greenContexts.value_or(!device.isUnderMps());
+  if (!isWanted || !settings.policy.limitsSms())
     return {};
   Result<runtime::ConfinedSizes> sizes = runtime::confinedSizesOf(device);
   if (sizes)

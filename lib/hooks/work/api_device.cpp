@@ -22,6 +22,8 @@ Result<void> ApiDevice::open() {
   return {};
 }
 
+bool ApiDevice::isUnderMps() { return runtime::isMpsRunning(); }
+
 Result<void> ApiDevice::openControl(std::uint64_t controlWord, bool isOneClass) {
   isOneClassUnderMps = isOneClass && runtime::isMpsRunning();
   TALLY_API_TRY(api, cudaEventCreateWithFlags, &order, cudaEventDisableTiming);

@@ -80,6 +80,7 @@ public:
   /// yields to every later request, since it carries the epoch of its start.
   /// `isOneClass`: all work of the process is best effort.
   Result<void> openControl(std::uint64_t controlWord, bool isOneClass);
+  static bool isUnderMps();
   int number() const { return device; }
   /// The device's CUcontext; nullptr where there is no driver to ask.
   void *context() const { return driverContext; }

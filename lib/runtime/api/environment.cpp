@@ -145,7 +145,8 @@ public:
          [&](std::string_view given) { return parse<std::uint32_t>(given, least, most); });
   }
   /// True where it holds `yes`, false where `no`.
-  void readChoice(std::string_view name, bool &value, std::string_view yes, std::string_view no) {
+  template <class Value> // bool, or an optional one
+  void readChoice(std::string_view name, Value &value, std::string_view yes, std::string_view no) {
     read(name, value, [&](std::string_view given) {
       return given == yes ? std::optional(true) : given == no ? std::optional(false) : std::nullopt;
     });

@@ -91,7 +91,7 @@ struct EnvironmentSettings {
   bool statistics = false;                   ///< TALLY_STATS=1
   bool streamWaits = false;                  ///< TALLY_STREAM_WAITS=on
   bool copyKernels = true;                   ///< TALLY_COPY_KERNELS=on
-  bool greenContexts = true;                 ///< TALLY_GREEN_CONTEXTS=on
+  std::optional<bool> greenContexts;         ///< TALLY_GREEN_CONTEXTS; none: not under MPS
   bool launchesByDriver = true;              ///< TALLY_LAUNCH=driver
   std::uint32_t yieldEveryMicroseconds = 0;  ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;      ///< TALLY_BOUND_US

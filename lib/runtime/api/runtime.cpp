@@ -59,7 +59,8 @@ Result<void> Runtime::State::initialise() {
   dispatching.pauseDeadline = options.pauseDeadline;
   dispatching.lane.smsOfNonPreemptible = options.smsOfNonPreemptible;
   // Where the device cannot confine streams, the number of thread blocks keeps work to its SMs.
-  if (options.policy.limitsSms())
+  // Under MPS kernels on two streams slow the other processes down.
+  if (options.policy.limitsSms() && !isMpsRunning())
     if (Result<ConfinedSizes> sizes = confinedSizesOf(*device))
       dispatching.lane.confinedSizes = std::move(*sizes);
   dispatching.lane.clock = steadyNow;

@@ -6,13 +6,10 @@ namespace tally::runtime {
 
 Result<ConfinedSizes> confinedSizesOf(StreamDevice &device) {
   constexpr std::uint32_t granule = 8;
+  std::uint32_t all = device.info().smCount;
   ConfinedSizes sizes;
-  // Steps of a granule up to four of them; then two steps to each doubling.
-  for (std::uint32_t size = granule, step = granule; size < device.info().smCount; size += step) {
+  for (std::uint32_t size = granule; size < all; size += 2 * size < all ? granule : 4 * granule)
     sizes.push_back(size);
-    if (size >= 4 * granule && (size & (size - 1)) == 0)
-      step = size / 2;
-  }
   if (sizes.empty())
     return sizes;
   Result<StreamId> tried = device.createConfinedStream(sizes.front());

@@ -16,9 +16,9 @@ namespace tally::runtime {
 /// is confined.
 using ConfinedSizes = std::vector<std::uint32_t>;
 
-/// The sizes for a device: 8, 16, 24, 32, 48, 64, 96, 128, ... as far as they are below its SMs. A
-/// GPU of compute capability 9.0 divides its SMs by eights. Tries to create a stream of the
-/// smallest size; where the device cannot, fails with the device's reason.
+/// The sizes for a device: multiples of 8 up to half of its SMs, and of 32 more above, as a GPU of
+/// compute capability 9.0 divides its SMs by eights. Tries to create a stream of the smallest size;
+/// where the device cannot, fails with the device's reason.
 Result<ConfinedSizes> confinedSizesOf(StreamDevice &device);
 
 /// Returns how many SMs best-effort work gets if a policy gives it `sms` of the device's `all`: the
