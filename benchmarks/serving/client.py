@@ -156,7 +156,7 @@ def encoded(request):
     return json.dumps(request).encode()
 
 
-def finished(pending, limit):
+def finished(pending):
     """The answers, in order; an error where one is not whole."""
     answers = [each() for each in pending]
     wrong = [f"request {number}: {answer.trouble}" for number, answer in enumerate(answers, 1) if answer.trouble]
@@ -182,7 +182,7 @@ def run(coroutine, limit):
 def one(port, work, seed, limit, length=None, **more):
     """A single request."""
     body = encoded(work.request(seed, length, **more))
-    return finished([run(send(port, body, None, work.tokens), limit)], limit)[0]
+    return finished([run(send(port, body, None, work.tokens), limit)])[0]
 
 
 def open_loop(port, work, arrivals, seed, limit):
@@ -198,7 +198,7 @@ def open_loop(port, work, arrivals, seed, limit):
                 await asyncio.sleep(wait)
             tasks.append(asyncio.create_task(send(port, body, at, work.tokens)))
         return await asyncio.gather(*tasks)
-    return finished(run(all_of_them(), limit), limit)
+    return finished(run(all_of_them(), limit))
 
 
 def closed_loop(port, work, sequences, seconds, least, seed, limit):
@@ -218,7 +218,7 @@ def closed_loop(port, work, sequences, seconds, least, seed, limit):
         await asyncio.gather(*(client(until, pending) for _ in range(sequences)))
         return pending, begin, until
     pending, begin, until = run(all_of_them(), limit)
-    answers = finished(pending, limit)
+    answers = finished(pending)
     return answers, begin, max(until, max(each.sent for each in answers))
 
 

@@ -18,7 +18,7 @@ import numpy
 # Heads have 64 elements: width / heads.
 SIZES = {"1b": {"width": 2048, "layers": 16, "heads": 32, "kv_heads": 8, "inner": 8192, "vocabulary": 32000, "context": 32768},
          "tiny": {"width": 256, "layers": 2, "heads": 4, "kv_heads": 2, "inner": 512, "vocabulary": 1024, "context": 8192}}
-SPREAD = 0.02  # standard deviation
+SPREAD, WORDS = 0.02, 1.0  # standard deviations: of all but the embedding, and of that. A smaller one would have all prompts say the same
 CONTROL = [("<unk>", gguf.TokenType.UNKNOWN), ("<s>", gguf.TokenType.CONTROL), ("</s>", gguf.TokenType.CONTROL)]
 SPECIAL = len(CONTROL) + 256
 
@@ -50,7 +50,7 @@ def tensor(source, name, shape):
     if len(shape) == 1:
         return numpy.ones(shape, numpy.float32)
     values = source.standard_normal(shape, numpy.float32)
-    values *= SPREAD
+    values *= WORDS if name == "token_embd.weight" else SPREAD
     if name == "output.weight":
         values[:SPECIAL] = 0
     return values.astype(numpy.float16)
