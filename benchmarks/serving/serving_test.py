@@ -207,6 +207,29 @@ class Harness(unittest.TestCase):
         self.assertRegex(said, r"tally-time-slicing command: called: run --best-effort\n\['best-effort', 'priority'\]\n")
         self.assertIn(f"['best-effort', 'slo:target-us={1.5 * step:.0f},queues=0']", said)
 
+    def test_all_systems_have_their_environments(self):
+        """With stand-ins for the driver's two programs, as on a GPU."""
+        places = os.path.join(os.path.dirname(self.out), "bin")
+        os.mkdir(places)
+        for name, does in (("nvidia-smi", "echo 'Stand-in, 1.2'"), ("nvidia-cuda-mps-control", "cat > /dev/null")):
+            with open(os.path.join(places, name), "w") as file:
+                file.write(f"#!/bin/sh\n{does}\n")
+            os.chmod(os.path.join(places, name), 0o755)
+        steps = (f"{sys.executable} -c 'import os,sys,time\nprint({{each: os.environ[each] for each in sorted(os.environ) if each.startswith(\"CUDA_MPS\")}}, "
+                 "file=sys.stderr)\nwhile True: print(\"step\"); time.sleep(0.002)'")
+        done = self.run_it("--device=cuda", "--cpus=all", f"--trainer={steps}", PATH=f"{places}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertNotIn("not measured", done.stdout)
+        self.assertEqual({row["system"] for row in self.rows()} - {"capacity"}, set(systems.BY_NAME))
+        said, place = self.read("said.txt"), r"'CUDA_MPS_LOG_DIRECTORY': '[^']*', 'CUDA_MPS_PIPE_DIRECTORY': '[^']*'"
+        for name, system in systems.BY_NAME.items():
+            under = place if system.mps else ""
+            if system.server is not None:
+                self.assertRegex(said, rf" {name} server: (called: .*\n)?environment: \{{{under}(, |\}}|'TALLY)")
+            if system.trainer is not None:
+                percent = "".join(f"'{variable}': '{value}', " for variable, value in system.trainer)
+                self.assertRegex(said, rf" {name} command: (called: .*\n)?\{{{percent}{under}\}}")
+
     def test_linked_programs_need_no_launcher(self):
         steps = f"{sys.executable} -c 'import time\nwhile True: print(\"step\"); time.sleep(0.002)'"
         done = self.run_it("--systems=tally-time-slicing", f"--trainer={steps}", f"--linked-trainer={steps}", f"--linked-server={SERVER}")
