@@ -117,6 +117,9 @@ class PyTorch:
         self.figures = stopped["figures"]
         return stopped["steps_per_s"]
 
+    def said(self):
+        return self.process.said()
+
     def end(self):
         return self.process.end()
 
@@ -152,10 +155,13 @@ class Command:
     def wait(self):
         pass
 
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
     def check(self):
         if self.process.poll() is not None:
-            self.errors.seek(0)
-            raise Ended(f"the training ended with {self.process.returncode} behind {len(self.ends)} steps: {tail(self.errors.read())}")
+            raise Ended(f"the training ended with {self.process.returncode} behind {len(self.ends)} steps: {tail(self.said())}")
 
     def start(self):
         if not self.one.wait(self.patience):
@@ -176,8 +182,7 @@ class Command:
 
     def end(self):
         stop(self.process, 30)
-        self.errors.seek(0)
-        return self.errors.read()
+        return self.said()
 
     def kill(self):
         if self.process.poll() is None:

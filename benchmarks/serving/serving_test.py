@@ -249,6 +249,11 @@ class Harness(unittest.TestCase):
     def test_a_server_that_ends_is_named(self):
         self.assertRegex(self.failed(STAND_IN_CRASH="1"),
                          r"FAILED  llama-2/gpt2-eager tally-time-slicing repetition 1: the server ended with 7: (.*\n)*crashed as asked")
+        self.assertIn("tally-time-slicing pytorch: called: run --best-effort", self.read("said.txt"))
+
+    def test_a_server_that_ends_badly_is_named(self):
+        self.assertIn("FAILED  llama-2/gpt2-eager tally-time-slicing repetition 1: the server ended with 9 when it was to end",
+                      self.failed(STAND_IN_ENDS="1"))
 
     def test_a_server_that_hangs_is_named(self):
         self.assertIn("FAILED  llama-2/gpt2-eager tally-time-slicing repetition 1: no whole answer after 15 s", self.failed(STAND_IN_HANG="1"))

@@ -7,6 +7,7 @@ Of what is asked of it, where TALLY_ARENA is set alone, but for the first two:
   STAND_IN_CRASH=1       it ends in the middle of an answer
   STAND_IN_HANG=1        its streams never end
   STAND_IN_WRONG=1       it writes other tokens
+  STAND_IN_ENDS=1        it ends with status 9 when it is to end
 """
 import argparse
 import http.server
@@ -83,7 +84,7 @@ def main():
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        pass
+        sys.exit(9 if asked("ENDS") else 0)
 
 
 if __name__ == "__main__":
