@@ -6,13 +6,13 @@ import sys
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-TARGETS = ("1.1", "1.25", "1.5")  # of slo, over a step's time alone
+FACTORS = ("1.1", "1.25", "1.5")  # of slo, over a step's time alone
 
 
 @dataclasses.dataclass(frozen=True)
 class System:
     """`server`, `trainer`: pairs of their environments; None: it does not run. `tally`: both under Tally, the trainer as best effort;
-    `slo`: the policy's target over a step's time alone, None: the policy `priority`."""
+    `slo`: the policy's factor over a step's time alone, None: the policy `priority`."""
     name: str
     server: tuple = ()
     trainer: tuple = None
@@ -20,9 +20,9 @@ class System:
     tally: bool = False
     slo: str = None
 
-    def policy(self, step_us):
+    def policy(self):
         """TALLY_POLICY, which the best-effort process reads."""
-        return f"slo:target-us={float(self.slo) * step_us:.0f},queues=0" if self.slo else "priority"
+        return f"slo:factor={self.slo},queues=0" if self.slo else "priority"
 
 
 def share(percent):
@@ -30,7 +30,9 @@ def share(percent):
 
 
 def tally(name, mps):
-    return [System(name, (), (), mps, True)] + [System(f"{name}-slo-{target}", (), (), mps, True, target) for target in TARGETS]
+    # Under MPS Tally uses green contexts only where it is told to.
+    green = (("TALLY_GREEN_CONTEXTS", "on"),)
+    return [System(name, (), (), mps, True)] + [System(f"{name}-slo-{factor}", (), green, mps, True, factor) for factor in FACTORS]
 
 
 BY_NAME = {each.name: each for each in [
