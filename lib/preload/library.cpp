@@ -53,17 +53,17 @@ void meetDriver(bool load) {
   if (isUnderWay || runtime::driverExports())
     return;
   isUnderWay = true;
+  // Here and not in a constructor: that of a library of the program, as cuBLAS's, may open the
+  // driver before this library's run.
+  hooks::isPreloadedLibrary = true;
+  hooks::LoadedImages::beforeLoading = &preload::meetCompilers;
   if ((load || isDriverLoaded()) && !standsAside())
     hooks::installDriverHook();
   isUnderWay = false;
 }
 
 /// For a program that is linked with the driver.
-__attribute__((constructor(101))) void meetLoadedDriver() {
-  hooks::isPreloadedLibrary = true;
-  hooks::LoadedImages::beforeLoading = &preload::meetCompilers;
-  meetDriver(false);
-}
+__attribute__((constructor(101))) void meetLoadedDriver() { meetDriver(false); }
 
 } // namespace
 

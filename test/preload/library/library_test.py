@@ -307,6 +307,19 @@ class WithDriver(Preloaded):
         self.assertEqual((done.returncode, done.stdout), (0, "1\n"), done.stderr)
         self.statistics(done)
 
+    def test_a_library_that_opens_the_driver_while_the_program_starts(self):
+        """As cuBLAS does: ahead of the preloaded library's own start."""
+        (self.folder / "opens.c").write_text("""#include <dlfcn.h>
+static void *driver;
+__attribute__((constructor)) static void start(void) { driver = dlopen("libcuda.so.1", RTLD_NOW); }
+int initialize(void) { return ((int (*)(unsigned))dlsym(driver, "cuInit"))(0); }
+""")
+        (self.folder / "program.c").write_text("int initialize(void);\nint main(void) { return initialize(); }\n")
+        for words in (("-shared", "-fPIC", "opens.c", "-ldl", "-o", "libopens.so"), ("program.c", "-L.", "-lopens", "-Wl,-rpath,$ORIGIN", "-o", "program")):
+            subprocess.run([os.environ["CC"], *words], check=True, cwd=self.folder)
+        done = self.tally("--", self.folder / "program", timeout=20)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
     def test_a_child_that_is_forked_before_cuda_is_used(self):
         program = ("import os, runpy, sys\n"
                    "child = os.fork()\n"
