@@ -180,7 +180,7 @@ void Activity::retire() {
   monitor.reset();
   if (link)
     link->leave();
-  device.retire();
+  device.end(true);
 }
 
 } // namespace tally::hooks

@@ -1,5 +1,6 @@
 #include "engine/best_effort_engine.h"
 
+#include "engine/confinement.h"
 #include "state/own_thread.h"
 
 #include <chrono>
@@ -52,8 +53,8 @@ Result<void> BestEffortEngine::openOnOwnThread() {
   options.lanes = settings.bestEffortStreams;
   options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
-  options.lane.smsOfNonPreemptible = confinement();
-  options.lane.confinedSizes = confinedSizes();
+  options.lane.smsOfNonPreemptible = smsOfNonPreemptible(device, settings);
+  options.lane.confinedSizes = sizesBesideRequests(device, settings);
   openProfiles(options.lane);
   options.prepare = [this, number] { beOnOwnThread(api, number); };
   auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
@@ -119,36 +120,6 @@ void BestEffortEngine::saveProfiles() {
     return;
   if (Result<void> saved = profiles->save(); !saved)
     warn(Warning::Profile, saved.error().message + "; it will be measured again");
-}
-
-/// How many SMs kernels that cannot yield get; 0: all. Tests first whether the device can confine
-/// them, so that best effort works where it cannot.
-std::uint32_t BestEffortEngine::confinement() {
-  std::uint32_t sms = settings.nonPreemptibleSms.of(device.info().smCount);
-  if (sms == 0)
-    return 0;
-  Result<runtime::StreamId> tried = device.createConfinedStream(sms);
-  if (!tried) {
-    warn(Warning::Setting, "TALLY_BEST_EFFORT_SMS: " + tried.error().message +
-                               "; kernels without a variant run on all SMs");
-    return 0;
-  }
-  static_cast<void>(device.destroyStream(*tried));
-  return sms;
-}
-
-/// The sizes of the streams for a policy that gives best-effort work a part of the SMs.
-runtime::ConfinedSizes BestEffortEngine::confinedSizes() {
-  // Under MPS kernels on two streams slow the other processes down.
-  bool isWanted = settings.greenContexts.value_or(!device.isUnderMps());
-  if (!isWanted || !settings.policy.limitsSms())
-    return {};
-  Result<runtime::ConfinedSizes> sizes = runtime::confinedSizesOf(device);
-  if (sizes)
-    return std::move(*sizes);
-  warn(Warning::Setting, "TALLY_POLICY: " + sizes.error().message +
-                             "; the number of thread blocks keeps best-effort work to its SMs");
-  return {};
 }
 
 std::uint64_t BestEffortEngine::submit(StreamState &stream, Run run, Behind behind) {

@@ -182,8 +182,6 @@ private:
   Result<void> open();
   Result<void> openOnOwnThread();
   BestEffortQueue::Lanes openLanes(std::uint32_t bestEffortClass);
-  std::uint32_t confinement();
-  runtime::ConfinedSizes confinedSizes();
   bool mayRunAhead() const;
   void openProfiles(runtime::LaneOptions &lane);
 

@@ -22,7 +22,7 @@ Result<void> ApiDevice::open() {
   return {};
 }
 
-bool ApiDevice::isUnderMps() { return runtime::isMpsRunning(); }
+bool isUnderMps() { return runtime::isMpsRunning(); }
 
 Result<void> ApiDevice::openControl(std::uint64_t controlWord, bool isOneClass) {
   isOneClassUnderMps = isOneClass && runtime::isMpsRunning();
@@ -81,9 +81,10 @@ Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId functio
   return status == cudaSuccess ? static_cast<std::uint32_t>(blocks) : 0u;
 }
 
-void ApiDevice::retire() {
-  end();
-  confined.destroyAll();
+void ApiDevice::end(bool isReset) {
+  gate.shut();
+  if (isReset)
+    confined.destroyAll();
 }
 
 Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr to,
@@ -244,9 +245,12 @@ bool ApiDevice::isHeldUp(runtime::StreamId earlier) {
   return !state.isOwn && captures.takesPart(*state.api, state.handle);
 }
 
-bool ApiDevice::unlessHeldUp(runtime::StreamId ofApplication, const std::function<void()> &put) {
+bool ApiDevice::putOnApplications(runtime::StreamId ofApplication,
+                                  const std::function<void()> &put) {
+  StreamState &state = stateOf(ofApplication);
+  if (!isOneClassUnderMps || state.kind != StreamKind::Legacy || state.device != device)
+    return false;
   return putOn(ofApplication, [&](cudaStream_t) {
-    StreamState &state = stateOf(ofApplication);
     state.getsLaneWork = true;
     put();
     state.getsLaneWork = false;

@@ -68,6 +68,9 @@ private:
   std::atomic<std::uint64_t> all{0}, legacy{0};
 };
 
+/// Whether the process is a client of MPS.
+bool isUnderMps();
+
 /// Function ids are FunctionEntry*, module ids KernelRecord*, stream ids StreamState*.
 class ApiDevice final : public runtime::StreamDevice {
 public:
@@ -80,7 +83,6 @@ public:
   /// yields to every later request, since it carries the epoch of its start.
   /// `isOneClass`: all work of the process is best effort.
   Result<void> openControl(std::uint64_t controlWord, bool isOneClass);
-  static bool isUnderMps();
   int number() const { return device; }
   /// The device's CUcontext; nullptr where there is no driver to ask.
   void *context() const { return driverContext; }
@@ -170,11 +172,8 @@ public:
   /// later, for as long as both processes live, even while the first does nothing: by 0.6 us each
   /// for a graph of ResNet-50 (an H100). So the lanes of a process whose work is all best effort
   /// put the legacy stream's work on that stream itself, since most programs use no other.
-  bool takesLaneWork(runtime::StreamId ofApplication) const override {
-    const StreamState &stream = stateOf(ofApplication);
-    return isOneClassUnderMps && stream.kind == StreamKind::Legacy && stream.device == device;
-  }
-  bool unlessHeldUp(runtime::StreamId ofApplication, const std::function<void()> &put) override;
+  bool putOnApplications(runtime::StreamId ofApplication,
+                         const std::function<void()> &put) override;
   /// Makes the call, which puts work on the stream, unless the stream is held up; no capture begins
   /// meanwhile. Returns whether the call was made.
   template <class Call> bool putOn(runtime::StreamId stream, const Call &call) {
@@ -190,11 +189,10 @@ public:
   void noteCall(const StreamState &stream) { calls.note(stream); }
   /// The process ends: from now on the hooks query no stream of the application and write no
   /// control word, since their threads would call a CUDA runtime that may be gone. Returns when no
-  /// thread makes such a call any more. Lanes still get work.
-  void end() { gate.shut(); }
-  /// The device is about to be reset, and the lanes are idle: end(), and destroys the green
-  /// contexts, since the driver resets no device that has one.
-  void retire();
+  /// thread makes such a call any more. Lanes still get work. `isReset`: the device is about to be
+  /// reset, and the lanes are idle. Then this also destroys the green contexts, since the driver
+  /// resets no device that has one.
+  void end(bool isReset = false);
   /// Returns when no thread of the hooks is querying an application's stream or writing a control
   /// word.
   void awaitCalls() const { gate.awaitCalls(); }

@@ -8,15 +8,14 @@ namespace tally::runtime {
 
 Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
   const Operation &first = *batch.items.front().operation;
-  bool isOnApplications = first.type != Operation::Type::Call && first.ordered &&
-                          batch.behind == 0 && streams.mayUseApplication() &&
-                          core.device.takesLaneWork(*first.ordered);
-  if (!isOnApplications)
-    return sendOn(streams.confined(batch.sms).value_or(streams.main()), batch, gate);
+  bool mayBeOnApplications = first.type != Operation::Type::Call && first.ordered &&
+                             batch.behind == 0 && streams.mayUseApplication();
   Result<void> sent;
-  bool isPut =
-      core.device.unlessHeldUp(*first.ordered, [&] { sent = sendOn(*first.ordered, batch, gate); });
-  return isPut ? sent : sendOn(streams.main(), batch, gate);
+  if (mayBeOnApplications && core.device.putOnApplications(*first.ordered, [&] {
+        sent = sendOn(*first.ordered, batch, gate);
+      }))
+    return sent;
+  return sendOn(streams.confined(batch.sms).value_or(streams.main()), batch, gate);
 }
 
 Result<void> BatchSender::sendOn(StreamId home, Batch &batch, const Gate &gate) {

@@ -173,17 +173,12 @@ public:
     static_cast<void>(earlier);
     return false;
   }
-  /// Whether a lane puts the work of this stream of the application on the stream itself, rather
-  /// than on a stream of its own behind a wait. The answer never changes. Such work may only be put
-  /// there within unlessHeldUp().
-  virtual bool takesLaneWork(StreamId /*ofApplication*/) const { return false; }
-  /// Calls `put` unless isHeldUp(); the stream is not held up before `put` returns. Returns whether
-  /// `put` was called.
-  virtual bool unlessHeldUp(StreamId ofApplication, const std::function<void()> &put) {
-    if (isHeldUp(ofApplication))
-      return false;
-    put();
-    return true;
+  /// Calls `put`, which puts a lane's work on this stream of the application, if the device wants
+  /// such work there rather than on a stream of the lane's behind a wait, and not while isHeldUp().
+  /// The stream is not held up before `put` returns. Returns whether `put` was called.
+  virtual bool putOnApplications(StreamId ofApplication, const std::function<void()> &put) {
+    static_cast<void>(ofApplication), static_cast<void>(put);
+    return false;
   }
 
 protected:
