@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 
 using namespace tally::sim;
@@ -106,6 +107,24 @@ TEST_CASE("slo: requests that leave most of the SMs free are shared with, as far
     scenario.greenContexts = false;
     CHECK(run(scenario).bestEffort() == doctest::Approx(strict.bestEffort()).epsilon(0.01));
   }
+}
+
+TEST_CASE("slo: a generation whose prompts are long steps is shared with as well") {
+  Scenario scenario = mixed(0);
+  scenario.requests.services.assign(1000, 5ms);
+  std::minstd_rand random;
+  for (int prompt = 0; prompt < 50; ++prompt)
+    scenario.requests.services[random() % 1000] = 100ms;
+  scenario.requests.think = 500us;
+  scenario.requests.fills = 0.5;
+  scenario.requests.slowdown = 0.3;
+  scenario.length = 60s;
+  Outcome strict = run(scenario);
+  scenario.policy = "slo:factor=1.25,queues=0";
+  Outcome outcome = run(scenario);
+  CHECK(outcome.p50() / outcome.p50Alone() <= 1.25);
+  CHECK(lateness(outcome) <= 1.25);
+  CHECK(outcome.bestEffort() >= 3 * strict.bestEffort());
 }
 
 TEST_CASE("slo: a target that the server alone misses does not starve the training") {

@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 namespace tally {
 
 /// Measures busy times alone and beside best-effort work on some of the SMs, a window of busy times
-/// for each number of SMs. Their ratio is the slowdown. A step is the least number of SMs to which
-/// the runtime can confine work (Snapshot::leastSms). "Alone" is beside best-effort work on its
-/// `least` part.
+/// for each number of SMs. The slowdown is the ratio of their means, of the middle half of each
+/// window: a few long requests, such as long prompts of a generation, say nothing. A step is the
+/// least number of SMs to which the runtime can confine work (Snapshot::leastSms). "Alone" is
+/// beside best-effort work on its `least` part.
 ///
 ///  - The number grows by a step while the slowdown that is to be expected of one step more is
 ///    allowed. It shrinks when the slowdown is not allowed.
@@ -65,9 +68,7 @@ struct SmControl {
       fail(now, 0); // a queue grows
     if (now.busyPeriods != seen) {
       seen = now.busyPeriods;
-      ++count;
-      sum += static_cast<double>(now.busyLast.count());
-      longest = std::max(longest, static_cast<double>(now.busyLast.count()));
+      times.push_back(static_cast<double>(now.busyLast.count()));
       longer += now.busyLast > goal.target ? 1 : 0;
       judge(now, goal);
     }
@@ -76,19 +77,22 @@ struct SmControl {
 
 private:
   void judge(const Snapshot &now, const Goal &goal) {
+    std::size_t count = times.size();
     bool isLate = goal.factor == 0 && longer >= 3 && 50 * longer > count;
     if (level == 0) {
       if (count < window)
         return;
-      alone = sum / static_cast<double>(count);
-      longestAlone = longest;
+      alone = middle();
+      longestAlone = times.back(); // sorted
       windows = 0;
       busy = static_cast<double>(active.count()) /
              std::max(static_cast<double>((active + idle).count()), 1.0);
       return begin(now, !isLate && mayGrow(now, goal, 1) ? first(now) : 0);
     }
-    double slowdown = std::max(sum / static_cast<double>(count) / alone, 1.0);
-    bool isFar = count >= window / 4 && slowdown > 1.05 * allowed(goal);
+    if (count < window / 4)
+      return;
+    double slowdown = std::max(middle() / alone, 1.0);
+    bool isFar = slowdown > 1.05 * allowed(goal);
     if (count < window && !isLate && !isFar)
       return;
     if (!isLate && !isFar && now.bestEffortRan - ranBefore < active / 2)
@@ -103,6 +107,15 @@ private:
     if (level >= failed) // the trial succeeded
       failed = UINT32_MAX;
     begin(now, mayGrow(now, goal, slowdown) ? level + 1 : level);
+  }
+  /// Returns the mean of the middle half of the window's times. Sorts them.
+  double middle() {
+    std::sort(times.begin(), times.end());
+    std::size_t from = times.size() / 4, to = times.size() - from;
+    double sum = 0;
+    for (std::size_t i = from; i < to; ++i)
+      sum += times[i];
+    return sum / static_cast<double>(to - from);
   }
   /// Whether one step more is worth a trial.
   bool mayGrow(const Snapshot &now, const Goal &goal, double slowdown) const {
@@ -124,8 +137,8 @@ private:
   void begin(const Snapshot &now, std::uint32_t with) {
     level = with;
     ranBefore = now.bestEffortRan;
-    count = longer = 0;
-    sum = longest = 0;
+    times.clear();
+    longer = 0;
     active = idle = {};
   }
 
@@ -170,9 +183,9 @@ private:
   std::uint32_t level = 0;             // steps
   std::uint32_t failed = UINT32_MAX;   // the level that was too large last
   std::uint64_t seen = 0, windows = 0; // busyPeriods; windows since the last one alone
-  std::uint64_t count = 0, longer = 0; // busy times at this level, and those above the target
-  double sum = 0, longest = 0;         // of them, ns
-  double alone = 0, longestAlone = 0;  // mean and longest of the last window alone, ns
+  std::vector<double> times;           // of the window, ns
+  std::uint64_t longer = 0;            // those above the target
+  double alone = 0, longestAlone = 0;  // of the last window alone: the middle and the longest, ns
   double busy = 1;                     // part of the time in it
   std::chrono::nanoseconds active{0}, idle{0}, looked{0}; // of the window; the last call
   std::chrono::nanoseconds ranBefore{0};                  // Snapshot::bestEffortRan before it
