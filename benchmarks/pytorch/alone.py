@@ -282,10 +282,10 @@ def parse():
 
 def main():
     arguments = parse()
-    if arguments.device == "cuda":
-        cores.keep_apart()
     deadline = time.monotonic() + arguments.minutes * 60
     complete, arguments.tolerances = prepare.prepare(arguments, arguments.trainings, deadline)
+    if arguments.device == "cuda":  # what compiles has all CPUs
+        cores.keep_apart()
     measurement = Measurement(arguments, deadline)
     complete = complete and measurement.all()
     print(text(measurement.rows))

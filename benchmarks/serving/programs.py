@@ -40,7 +40,20 @@ def stop(process, patience):
         return process.wait()
 
 
-class Server:
+class Child:
+    """A process that writes what it says to a file. `process`, `errors`."""
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Server(Child):
     """llama-server, from its start until it is ended. `command`: the program and whatever starts it; `patience`: seconds until it
     has to be there."""
 
@@ -49,10 +62,6 @@ class Server:
         self.process = subprocess.Popen([*command, *options, "--host", HOST, "--port", str(self.port)], stdin=subprocess.DEVNULL,
                                         stdout=self.errors, stderr=subprocess.STDOUT, env={**os.environ, **environment})
         self.patience = patience
-
-    def said(self):
-        self.errors.seek(0)
-        return self.errors.read()
 
     def check(self):
         """An error that names how the server ended, if it did."""
@@ -89,11 +98,6 @@ class Server:
             raise Ended(f"the server ended with {status} when it was to end: {tail(self.said())}")
         return self.said()
 
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
 
 class PyTorch:
     """A training of benchmarks/pytorch."""
@@ -128,7 +132,7 @@ class PyTorch:
         self.process.process.wait()
 
 
-class Command:
+class Command(Child):
     """Any program that writes a line for each step. It has a terminal for its standard output, so that the lines come at once."""
     figures = None
 
@@ -155,10 +159,6 @@ class Command:
     def wait(self):
         pass
 
-    def said(self):
-        self.errors.seek(0)
-        return self.errors.read()
-
     def check(self):
         if self.process.poll() is not None:
             raise Ended(f"the training ended with {self.process.returncode} behind {len(self.ends)} steps: {tail(self.said())}")
@@ -183,8 +183,3 @@ class Command:
     def end(self):
         stop(self.process, 30)
         return self.said()
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()

@@ -3,6 +3,7 @@ repetitions; in brackets, and in the columns `_low` and `_high`, those of single
 import csv
 import os
 
+from evaluation import results
 from colocation import mean, median, p99
 
 FIGURES = {"ttft": "ttft_us", "tpot": "tpot_us"}
@@ -50,15 +51,11 @@ def summarize(rows):
     return table
 
 
-def rounded(value):
-    return float(f"{value:.5g}") if isinstance(value, float) else value
-
-
 def write(folder, table):
     with open(os.path.join(folder, "cells.csv"), "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows({key: rounded(value) for key, value in row.items()} for row in table)
+        writer.writerows({key: results.rounded(value) for key, value in row.items()} for row in table)
 
 
 def times(row, name):

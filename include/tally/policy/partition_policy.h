@@ -38,18 +38,24 @@ struct PartitionPolicy {
   /// Reads smCount, and the fields that SmControl::update() and AdditiveControl::update() read.
   /// With a share below one SM best-effort work stands aside.
   Decision decide(const Snapshot &now) {
-    double wanted = share.update(now);
-    beside.least = share.least;
-    beside.most = share.most;
-    std::uint32_t granted = beside.update(now, {share.tolerance, {}, true});
+    std::uint32_t sms = now.leastSms != 0
+                            ? confined(now)
+                            : static_cast<std::uint32_t>(share.update(now) * now.smCount);
     Decision decision;
     decision.runBestEffort = true;
     if (now.highPriorityActive == 0)
       return decision;
     decision.longestUnconfined = light;
-    decision.sms = now.leastSms != 0 ? granted : static_cast<std::uint32_t>(wanted * now.smCount);
-    decision.runBestEffort = decision.sms != 0;
+    decision.sms = sms;
+    decision.runBestEffort = sms != 0;
     return decision;
+  }
+
+private:
+  std::uint32_t confined(const Snapshot &now) {
+    beside.least = share.least;
+    beside.most = share.most;
+    return beside.update(now, {share.tolerance, {}, true});
   }
 };
 

@@ -68,7 +68,7 @@ struct SloPolicy {
   /// highPriorityActive, heldBack, leastSms and smCount; as strict priority, the fields that
   /// PriorityPolicy::decide() reads.
   Decision decide(const Snapshot &now) {
-    double steered = steer(now);
+    double steered = now.leastSms == 0 ? steer(now) : 0;
     std::uint32_t sms = beside.update(now, {factor, target, queues});
     Decision decision;
     decision.runBestEffort = true;

@@ -8,13 +8,11 @@ std::uint32_t smsOfNonPreemptible(ApiDevice &device, const Settings &settings) {
   std::uint32_t sms = settings.nonPreemptibleSms.of(device.info().smCount);
   if (sms == 0)
     return 0;
-  Result<runtime::StreamId> tried = device.createConfinedStream(sms);
-  if (!tried) {
+  if (Result<void> tried = runtime::tryConfined(device, sms); !tried) {
     warn(Warning::Setting, "TALLY_BEST_EFFORT_SMS: " + tried.error().message +
                                "; kernels without a variant run on all SMs");
     return 0;
   }
-  static_cast<void>(device.destroyStream(*tried));
   return sms;
 }
 

@@ -112,11 +112,10 @@ bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
   std::uint64_t blocks = item.launch.shape.grid.count();
   const std::optional<VariantLaunch> &progress = item.operation->run.progress;
   // The blocks of a cluster run at a time, for which a part of the SMs may have no room.
-  bool isConfined =
-      progress && core.streams.confined(sms) && item.launch.shape.cluster == Dim3{0, 0, 0};
-  bool hasWorkers = progress && tally::hasWorkers(progress->kind()) &&
-                    !item.operation->kernel->facts().maySpend(item.operation->shape.block.x) &&
-                    item.launch.shape.cluster == Dim3{0, 0, 0};
+  bool mayBeConfined = progress && item.launch.shape.cluster == Dim3{0, 0, 0};
+  bool isConfined = mayBeConfined && core.streams.confined(sms);
+  bool hasWorkers = mayBeConfined && tally::hasWorkers(progress->kind()) &&
+                    !item.operation->kernel->facts().maySpend(item.operation->shape.block.x);
   if (hasWorkers) {
     std::uint64_t perSm = std::max(item.plan->workers / all, 1u);
     std::uint64_t least = isConfined ? progress->leastWorkers() : 0;

@@ -15,7 +15,7 @@ Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
         sent = sendOn(*first.ordered, batch, gate);
       }))
     return sent;
-  return sendOn(streams.confined(batch.sms).value_or(streams.main()), batch, gate);
+  return sendOn(own(batch), batch, gate);
 }
 
 Result<void> BatchSender::sendOn(StreamId home, Batch &batch, const Gate &gate) {
@@ -114,8 +114,7 @@ Result<void> BatchSender::sendItem(StreamId home, Batch &batch, std::size_t inde
   Operation &operation = *batch.items[index].operation;
   bool isApart = operation.type == Operation::Type::Launch && !pipeline.isHeld() &&
                  (!operation.run.progress || batch.items[index].leavesVariant);
-  StreamId own = streams.confined(batch.sms).value_or(streams.home(pipeline.isHeld()));
-  StreamId on = operation.ordered == home ? home : isApart ? streams.nonPreemptible() : own;
+  StreamId on = operation.ordered == home ? home : isApart ? streams.nonPreemptible() : own(batch);
   if (Result<void> behind = streams.continueOn(on); !behind)
     return behind;
   switch (operation.type) {

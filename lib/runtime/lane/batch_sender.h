@@ -31,6 +31,10 @@ private:
   /// `home`: the main stream, or a stream of the application, which then gets its own operations.
   Result<void> sendOn(StreamId home, Batch &batch, const Gate &gate);
   Result<void> sendItem(StreamId home, Batch &batch, std::size_t index);
+  /// The lane's stream for the batch.
+  StreamId own(const Batch &batch) const {
+    return streams.confined(batch.sms).value_or(streams.home(pipeline.isHeld()));
+  }
   Result<void> putMarker(Batch &batch, const MappedMemory &word, StreamId on);
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
   Result<void> sendBehind(Batch &batch, std::size_t index);

@@ -4,6 +4,11 @@
 
 namespace tally::runtime {
 
+Result<void> tryConfined(StreamDevice &device, std::uint32_t sms) {
+  Result<StreamId> tried = device.createConfinedStream(sms);
+  return tried ? device.destroyStream(*tried) : tried.error();
+}
+
 Result<ConfinedSizes> confinedSizesOf(StreamDevice &device) {
   constexpr std::uint32_t granule = 8;
   std::uint32_t all = device.info().smCount;
@@ -12,11 +17,8 @@ Result<ConfinedSizes> confinedSizesOf(StreamDevice &device) {
     sizes.push_back(size);
   if (sizes.empty())
     return sizes;
-  Result<StreamId> tried = device.createConfinedStream(sizes.front());
-  if (!tried)
+  if (Result<void> tried = tryConfined(device, sizes.front()); !tried)
     return tried.error();
-  if (Result<void> ended = device.destroyStream(*tried); !ended)
-    return ended.error();
   return sizes;
 }
 

@@ -16,6 +16,10 @@ namespace tally::runtime {
 /// is confined.
 using ConfinedSizes = std::vector<std::uint32_t>;
 
+/// Whether the device can make a stream that is confined to `sms` SMs: makes one and destroys it.
+/// Fails with the device's reason.
+Result<void> tryConfined(StreamDevice &device, std::uint32_t sms);
+
 /// The sizes for a device: multiples of 8 up to half of its SMs, and of 32 more above, as a GPU of
 /// compute capability 9.0 divides its SMs by eights. Tries to create a stream of the smallest size;
 /// where the device cannot, fails with the device's reason.
