@@ -40,9 +40,9 @@ struct SmControl {
   std::chrono::nanoseconds cost{std::chrono::microseconds(100)}; ///< of two yields; 0 or more
   std::uint64_t window = 64;                                     ///< busy times; 32 or more
   std::uint64_t refresh = 64;                                    ///< windows; above 0
-  /// How many windows pass before a number that failed is tried again, at first and at most; above
-  /// 0.
-  std::uint64_t betweenTrials = 200, mostBetweenTrials = 3200;
+  /// How many windows pass before a number that failed is tried again, at first; above 0.
+  std::uint64_t betweenTrials = 200;
+  std::uint64_t mostBetweenTrials = 3200; ///< the same, at most
 
   /// What requests may take.
   struct Goal {
