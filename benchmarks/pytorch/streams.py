@@ -29,14 +29,32 @@ WAYS = {
     "the legacy stream and another in turns, each behind the other": "for _ in range(300):\n"
         "  add(legacy); one.wait_stream(legacy); add(one); legacy.wait_stream(one)",
     "two other streams": "for _ in range(300): add(one); add(other)",
+    "a stream of a green context": "for _ in range(300): add(green())",
+    "the legacy stream and one of a green context in turns": "for _ in range(300):\n"
+        "  add(legacy); green().wait_stream(legacy); add(green()); legacy.wait_stream(green())",
 }
 OTHER = """
-import json, sys, torch
+import ctypes, functools, json, sys, torch
 words = torch.zeros(264 * 256, device="cuda")
 legacy, one, other = torch.cuda.default_stream(), torch.cuda.Stream(), torch.cuda.Stream()
 def add(stream):
     with torch.cuda.stream(stream):
         words.add_(1)
+def call(name, *values):
+    status = getattr(ctypes.CDLL("libcuda.so.1"), name)(*values)
+    if status != 0:
+        sys.exit(f"{name}: error {status}")
+@functools.cache
+def green():
+    \"\"\"A stream of a green context of 32 SMs. A resource is 144 bytes (cuda.h: CUdevResource); 1 is the type SM.\"\"\"
+    every, part = ctypes.create_string_buffer(144), ctypes.create_string_buffer(144)
+    groups, description, context, stream = ctypes.c_uint(1), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    call("cuDeviceGetDevResource", 0, every, 1)
+    call("cuDevSmResourceSplitByCount", part, ctypes.byref(groups), every, None, 0, 32)
+    call("cuDevResourceGenerateDesc", ctypes.byref(description), part, 1)
+    call("cuGreenCtxCreate", ctypes.byref(context), description, 0, 1)
+    call("cuGreenCtxStreamCreate", ctypes.byref(stream), context, 1, 0)
+    return torch.cuda.ExternalStream(stream.value)
 for line in sys.stdin:
     exec(json.loads(line))
     torch.cuda.synchronize()
@@ -86,14 +104,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inference", default="resnet50")
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--ways", help="comma-separated numbers of the table's rows, from 0; default all. A way that fails ends the program")
     parser.add_argument("--out", help="writes the pairs of microseconds to this file too")
     arguments = parser.parse_args()
-    rows = {way: [] for way in WAYS}
+    chosen = [list(WAYS)[int(number)] for number in arguments.ways.split(",")] if arguments.ways else WAYS
+    rows = {way: [] for way in chosen}
     with Mps() as service:
         measured = Measurement(service, arguments.inference)
         for _ in range(arguments.repetitions):
-            for way, statements in WAYS.items():
-                rows[way].append(measured.row(statements))
+            for way in rows:
+                rows[way].append(measured.row(WAYS[way]))
         measured.end()
     print(text(rows))
     if arguments.out:

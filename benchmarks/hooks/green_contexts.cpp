@@ -1,0 +1,189 @@
+// What a stream of a green context costs: to make one, to launch on it, and to change from a stream
+// of all SMs to it, as work does that yields and goes on beside a request.
+//
+//   green_contexts [--launches=N] [--sizes=SMS,SMS...]
+//
+// Says first whether this process is a client of MPS. For each size: the time and the device memory
+// that the context and its stream take, the SMs on which blocks of a large grid ran, the time from
+// a launch to the end of a synchronisation, and the time of two launches of which the second waits
+// for the first, on the stream of all SMs and then on this one. The row `all` has both launches on
+// the stream of all SMs. Medians of N (2000), in microseconds. Needs a GPU that nobody else uses.
+#include "device/driver_environment.h"
+#include "device/green_context.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Each block marks the SM that it runs on.
+constexpr const char *source = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry mark(.param .u64 marks) {
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [marks];
+  mov.u32 %r1, %smid;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  mov.u32 %r2, 1;
+  st.global.u32 [%rd3], %r2;
+  ret;
+}
+)";
+constexpr std::size_t mostSms = 1024;
+
+[[noreturn]] void fail(const std::string &message) {
+  std::fprintf(stderr, "green_contexts: %s\n", message.c_str());
+  std::exit(1);
+}
+
+void check(cudaError_t status, const char *call) {
+  if (status != cudaSuccess)
+    fail(std::string(call) + ": " + cudaGetErrorString(status));
+}
+
+/// The driver's function; ends the program where the driver has none of that name.
+template <class Function> Function *entry(const char *name) {
+  void *found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  check(cudaGetDriverEntryPointByVersion(name, &found, 12080, cudaEnableDefault, &result), name);
+  if (result != cudaDriverEntryPointSuccess)
+    fail(std::string("the driver has no ") + name);
+  return reinterpret_cast<Function *>(found);
+}
+
+double microseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+class Measurement {
+public:
+  explicit Measurement(int launches) : launches(launches) {
+    CUmodule module = nullptr;
+    check(cudaMalloc(&marks, mostSms * sizeof(unsigned)), "cudaMalloc");
+    if (entry<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module, source) != CUDA_SUCCESS ||
+        entry<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&kernel, module, "mark") !=
+            CUDA_SUCCESS)
+      fail("the kernel was not loaded");
+    check(cudaStreamCreateWithFlags(&all, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    cudaDeviceProp device{};
+    check(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
+    std::printf("%s%s\n", device.name, tally::runtime::isMpsRunning() ? ", MPS" : "");
+    std::printf("%6s %9s %8s %5s %11s %11s\n", "size", "make, us", "MiB", "SMs", "launch, us",
+                "change, us");
+    row("all", all, 0, 0);
+  }
+
+  /// Makes a context of `sms` SMs, which stays.
+  void size(std::uint32_t sms) {
+    std::size_t before = freeBytes();
+    auto start = Clock::now();
+    tally::Result<CUstream> stream = streams.create(0, sms, 0);
+    double took = microseconds(Clock::now() - start);
+    if (!stream)
+      fail(std::to_string(sms) + " SMs: " + stream.error().message);
+    row(std::to_string(sms), *stream, took, (before - freeBytes()) / 1048576.0);
+  }
+
+private:
+  static std::size_t freeBytes() {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return free;
+  }
+
+  void launch(cudaStream_t stream, unsigned blocks) {
+    void *arguments[] = {&marks};
+    if (launchKernel(kernel, blocks, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr) !=
+        CUDA_SUCCESS)
+      fail("the kernel was not launched");
+  }
+
+  /// The number of SMs on which blocks ran, of a grid that fills the device many times.
+  long smsOf(cudaStream_t stream) {
+    std::vector<unsigned> seen(mostSms);
+    check(cudaMemset(marks, 0, mostSms * sizeof(unsigned)), "cudaMemset");
+    launch(stream, 100000);
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    check(cudaMemcpy(seen.data(), marks, mostSms * sizeof(unsigned), cudaMemcpyDeviceToHost),
+          "cudaMemcpy");
+    return std::count(seen.begin(), seen.end(), 1u);
+  }
+
+  template <class Act> double median(Act act) {
+    std::vector<double> times;
+    for (int i = 0; i < launches; ++i) {
+      auto start = Clock::now();
+      act();
+      times.push_back(microseconds(Clock::now() - start));
+    }
+    std::nth_element(times.begin(), times.begin() + launches / 2, times.end());
+    return times[launches / 2];
+  }
+
+  void row(const std::string &name, cudaStream_t stream, double took, double megabytes) {
+    long sms = smsOf(stream);
+    double alone = median([&] {
+      launch(stream, 1);
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    });
+    double change = median([&] {
+      launch(all, 1);
+      if (stream != all) {
+        check(cudaEventRecord(event, all), "cudaEventRecord");
+        check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+      }
+      launch(stream, 1);
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    });
+    std::printf("%6s %9.0f %8.1f %5ld %11.2f %11.2f\n", name.c_str(), took, megabytes, sms, alone,
+                change);
+    std::fflush(stdout);
+  }
+
+  int launches;
+  unsigned *marks = nullptr;
+  CUfunction kernel = nullptr;
+  cudaStream_t all = nullptr;
+  cudaEvent_t event = nullptr;
+  decltype(cuLaunchKernel) *launchKernel = entry<decltype(cuLaunchKernel)>("cuLaunchKernel");
+  tally::runtime::GreenStreams streams{[](const char *name) { return entry<void>(name); }};
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int launches = 2000;
+  std::vector<std::uint32_t> sizes{8, 16, 24, 32, 40, 48, 56, 64, 72, 104};
+  for (int i = 1; i < argc; ++i) {
+    if (std::strncmp(argv[i], "--launches=", 11) == 0) {
+      launches = std::atoi(argv[i] + 11);
+    } else if (std::strncmp(argv[i], "--sizes=", 8) == 0) {
+      sizes.clear();
+      for (char *next = argv[i] + 8; *next != 0; next += *next == ',')
+        sizes.push_back(static_cast<std::uint32_t>(std::strtoul(next, &next, 10)));
+    } else {
+      std::fprintf(stderr, "usage: green_contexts [--launches=N] [--sizes=SMS,SMS...]\n");
+      return 2;
+    }
+  }
+  if (launches <= 0 || std::find(sizes.begin(), sizes.end(), 0u) != sizes.end()) {
+    std::fprintf(stderr, "green_contexts: N and SMS are numbers above 0\n");
+    return 2;
+  }
+  Measurement measured(launches);
+  for (std::uint32_t sms : sizes)
+    measured.size(sms);
+}
