@@ -395,11 +395,14 @@ TEST_CASE("an armed wake is a store") {
   REQUIRE(word.advance());
   CHECK(stream.run() == 3);
   CHECK(word.requests() == 3);
+  CHECK(word.hasRequest(2));
   REQUIRE(word.arm());
   word.disarm();
   word.disarm();
   CHECK(stream.run() == 4);
   CHECK(word.requests() == 3);
+  CHECK(!word.hasRequest(3)); // disarm() alone asked launches of epoch 3 to yield
+  CHECK(word.hasRequest(2));
   CHECK(stream.stored == std::vector<std::uint64_t>{1, 2, 3, 4});
 }
 

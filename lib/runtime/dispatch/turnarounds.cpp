@@ -20,7 +20,10 @@ std::optional<Nanoseconds> Turnarounds::measure(std::optional<std::uint64_t> old
   std::optional<std::uint64_t> oldest = lanes.oldestUnderWay();
   if (oldest && *oldest <= *yieldingEpoch)
     return std::nullopt;
+  bool isRequested = control.hasRequest(*yieldingEpoch);
   yieldingEpoch.reset();
+  if (!isRequested)
+    return std::nullopt;
   Nanoseconds elapsed = options.lane.clock() - requestedAt;
   if (Trace *trace = options.lane.trace) {
     TraceEvent event;

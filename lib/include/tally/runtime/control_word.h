@@ -267,10 +267,13 @@ public:
     if (next <= epoch.load())
       return;
     raisedAt[next % raisedAt.size()].store(clock().count());
+    lastDisarmed.store(next); // before the epoch: hasRequest() is asked after it
     // Do not advance if a wake has done so meanwhile: no thread would write the epoch after it.
     if (std::uint64_t now = next - 1; epoch.compare_exchange_strong(now, next)) {
       disarmed.fetch_add(1);
       fire(next);
+    } else {
+      lastDisarmed.store(0);
     }
   }
   /// Tells whether best-effort work may be on the device or ask for a permit; true at first.
@@ -324,6 +327,11 @@ public:
   std::uint64_t currentEpoch() const { return epoch.load(); }
   /// How often best-effort work was asked to yield, without disarm().
   std::uint64_t requests() const { return epoch.load() - disarmed.load(); }
+  /// Whether a request, and not disarm() alone, asked launches of `launchEpoch` to yield; only
+  /// while currentEpoch() is greater.
+  bool hasRequest(std::uint64_t launchEpoch) const {
+    return currentEpoch() > launchEpoch + 1 || lastDisarmed.load() != launchEpoch + 1;
+  }
   /// When the first request came to which launches of `launchEpoch` yield; only while
   /// currentEpoch() is greater. Knows the last 64 requests only; for an older one returns the
   /// oldest of these.
@@ -402,7 +410,8 @@ private:
   alignas(line) std::atomic<bool> listening{false};
   alignas(line) std::atomic<Pausing> pausing{Pausing::None};
   std::atomic<bool> busy{true};
-  std::atomic<std::uint64_t> armed{0}, disarmed{0}; ///< `armed`: newest armed epoch
+  /// The newest armed epoch; how many epochs disarm() has made, and the newest of them.
+  std::atomic<std::uint64_t> armed{0}, disarmed{0}, lastDisarmed{0};
   alignas(line) std::atomic_flag writing;
 };
 
