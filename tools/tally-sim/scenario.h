@@ -45,11 +45,23 @@ struct Requests {
   /// A closed loop instead: the next request comes so long after the end of the one before.
   std::optional<Nanoseconds> think;
   std::uint64_t seed = 1;
-  /// Part of the SMs that a request fills, 0 to 1. Best-effort work may use the rest beside it.
-  double fills = 1;
+  /// Part of the SMs that a request fills, 0 to 1; taken in turn, not empty. Best-effort work may
+  /// use the rest beside it.
+  std::vector<double> fills{1};
   /// How much longer a request takes while best-effort work has all SMs beside it: 0.5 for half as
-  /// long again. On a part of the SMs it is that part of it.
-  double slowdown = 0.5;
+  /// long again. On a part of the SMs it is that part of it. Taken in turn, not empty.
+  std::vector<double> slowdown{0.5};
+
+  /// What a request does to the device.
+  struct Work {
+    Nanoseconds service{0};
+    double fills = 1, slowdown = 0.5;
+  };
+  /// The work of the request with this number.
+  Work work(std::size_t number) const {
+    return {services[number % services.size()], fills[number % fills.size()],
+            slowdown[number % slowdown.size()]};
+  }
 };
 
 /// Times that calls and the device take, of an H100 and an H200 (docs/history/results-2026-11.md).

@@ -67,23 +67,42 @@ public:
   }
   /// A number of microseconds, or a list of them.
   void times(const char *member, std::vector<Nanoseconds> &to, double least) {
-    const llvm::json::Value *value = find(member);
-    if (!value)
-      return;
-    auto add = [&](const llvm::json::Value &each) {
-      std::optional<double> found = each.getAsNumber();
-      if (!found || *found < least || *found > mostMicroseconds)
-        return fail(member, "has to hold numbers of microseconds from " + text(least) + " on");
-      to.push_back(fromMicroseconds(*found));
-    };
-    if (const llvm::json::Array *list = value->getAsArray())
-      for (const llvm::json::Value &each : *list)
-        add(each);
-    else
-      add(*value);
+    for (double each : list(member, least, mostMicroseconds,
+                            "has to hold numbers of microseconds from " + text(least) + " on"))
+      to.push_back(fromMicroseconds(each));
+  }
+  /// A number, or a list of at least one; leaves `to` as it is where there is none.
+  void numbers(const char *member, std::vector<double> &to, double least, double most) {
+    std::vector<double> found =
+        list(member, least, most, "has to hold numbers from " + text(least) + " to " + text(most));
+    if (!found.empty())
+      to = std::move(found);
+    else if (has(member))
+      fail(member, "has to hold a number");
   }
 
 private:
+  /// The numbers from `least` to `most` of a member that is a number or a list; `wrong` says what
+  /// another value has to be.
+  std::vector<double> list(const char *member, double least, double most,
+                           const std::string &wrong) {
+    std::vector<double> numbers;
+    const llvm::json::Value *value = find(member);
+    if (!value)
+      return numbers;
+    auto add = [&](const llvm::json::Value &each) {
+      std::optional<double> found = each.getAsNumber();
+      if (!found || *found < least || *found > most)
+        return fail(member, wrong);
+      numbers.push_back(*found);
+    };
+    if (const llvm::json::Array *several = value->getAsArray())
+      for (const llvm::json::Value &each : *several)
+        add(each);
+    else
+      add(*value);
+    return numbers;
+  }
   static constexpr double mostMicroseconds = 1e12;
   static std::string text(double value) {
     std::string made = std::to_string(value);
@@ -108,8 +127,8 @@ void readRequests(const Object &object, Requests &to, std::optional<Error> &erro
     members.time("think_us", think);
     to.think = think;
   }
-  members.number("fills", to.fills, 0, 1);
-  members.number("slowdown", to.slowdown, 0, 100);
+  members.numbers("fills", to.fills, 0, 1);
+  members.numbers("slowdown", to.slowdown, 0, 100);
   auto seed = static_cast<double>(to.seed);
   members.number("seed", seed, 0, 1e15);
   to.seed = static_cast<std::uint64_t>(seed);

@@ -60,9 +60,9 @@ void SimDevice::at(Nanoseconds when, std::function<void()> event) {
   applications.push({std::max(when, time), ++eventCount, std::move(event)});
 }
 
-void SimDevice::startRequest(Nanoseconds service, std::function<void()> done) {
+void SimDevice::startRequest(const Requests::Work &work, std::function<void()> done) {
   assert(!request);
-  request = {static_cast<double>(service.count()), blocksEndAt(), std::move(done)};
+  request = {work, static_cast<double>(work.service.count()), blocksEndAt(), std::move(done)};
   knownEnd.reset();
 }
 
@@ -85,7 +85,7 @@ double SimDevice::shareOf(const Kernel &kernel) const {
   bool isBesideRequest = request && time >= request->from;
   if (!isBesideRequest || kernel.isTold || kernel.isConfined)
     return wanted;
-  return std::min(wanted, std::max(1 - scenario.requests.fills, leastShare));
+  return std::min(wanted, std::max(1 - request->work.fills, leastShare));
 }
 
 double SimDevice::shareOfTraining() const {
@@ -102,15 +102,15 @@ double SimDevice::shareTaken() const {
   for (const auto &stream : streams)
     if (stream->isRunning && stream->items.front().kernel->isConfined)
       confined += shareOf(*stream->items.front().kernel);
-  return std::clamp(confined - (1 - scenario.requests.fills), 0.0, scenario.requests.fills);
+  return std::clamp(confined - (1 - request->work.fills), 0.0, request->work.fills);
 }
 
 double SimDevice::speedOfRequest() const {
   if (time < request->from)
     return 0;
-  double fills = scenario.requests.fills;
+  double fills = request->work.fills;
   double sms = fills > 0 ? (fills - shareTaken()) / fills : 1;
-  return sms / (1 + scenario.requests.slowdown * shareOfTraining());
+  return sms / (1 + request->work.slowdown * shareOfTraining());
 }
 
 /// Blocks in a nanosecond. Kernels that run at a time share the device evenly.

@@ -49,7 +49,7 @@ public:
   void endApplication() { applications = {}; }
 
   /// A request's work begins to wait for the device; `done` is called when it is over.
-  void startRequest(Nanoseconds service, std::function<void()> done);
+  void startRequest(const Requests::Work &work, std::function<void()> done);
 
   /// The bundle's kernels: the scenario's, by number.
   static bundle::Bundle bundleOf(const Scenario &scenario);
@@ -115,6 +115,7 @@ private:
   };
   using EventQueue = std::priority_queue<Event, std::vector<Event>, std::greater<>>;
   struct Request {
+    Requests::Work work;
     double left = 0; ///< nanoseconds alone
     Nanoseconds from{0};
     std::function<void()> done;

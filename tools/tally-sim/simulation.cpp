@@ -66,14 +66,13 @@ private:
     if (!when)
       return;
     last = *when;
-    Nanoseconds service = services()[count % services().size()];
-    ++count;
-    device.at(*when, [this, when = *when, service] {
+    Requests::Work work = scenario.requests.work(count++);
+    device.at(*when, [this, when = *when, work] {
       // With nobody else on the device a request waits for earlier requests only.
-      endAlone = std::max(endAlone, when) + service;
-      busyAlone += service;
-      alone.push_back(scenario.requests.think ? service : endAlone - when);
-      waiting.emplace_back(when, service);
+      endAlone = std::max(endAlone, when) + work.service;
+      busyAlone += work.service;
+      alone.push_back(scenario.requests.think ? work.service : endAlone - when);
+      waiting.emplace_back(when, work);
       if (!isBusy)
         begin();
       if (!scenario.requests.think)
@@ -84,9 +83,9 @@ private:
   void begin() {
     isBusy = true;
     static_cast<void>(high.beginRequest());
-    auto [arrival, service] = waiting.front();
+    auto [arrival, work] = waiting.front();
     waiting.pop_front();
-    device.startRequest(service, [this, arrival = arrival] {
+    device.startRequest(work, [this, arrival = arrival] {
       latencies.push_back(device.now() - arrival);
       bool goesOn = !waiting.empty();
       static_cast<void>(high.endRequest());
@@ -105,7 +104,7 @@ private:
   double between = 0; // nanoseconds
   Nanoseconds last{0}, endAlone{0};
   std::size_t count = 0;
-  std::deque<std::pair<Nanoseconds, Nanoseconds>> waiting;
+  std::deque<std::pair<Nanoseconds, Requests::Work>> waiting; ///< since when
   bool isBusy = false;
 };
 
@@ -273,7 +272,8 @@ double Outcome::p50Alone() const { return quantile(alone, 0.5); }
 Result<Outcome> simulate(const Scenario &scenario) {
   if (scenario.training.empty() || scenario.step <= 0ns)
     return Error{"the scenario has no training"};
-  if (scenario.requests.services.empty())
+  if (scenario.requests.services.empty() || scenario.requests.fills.empty() ||
+      scenario.requests.slowdown.empty())
     return Error{"the scenario has no requests"};
   for (const TrainingKernel &kernel : scenario.training)
     if (kernel.duration <= 0ns)

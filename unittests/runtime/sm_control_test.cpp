@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <tuple>
 #include <utility>
 
 using namespace tally;
@@ -17,6 +19,8 @@ namespace {
 struct Served {
   std::chrono::nanoseconds alone{1ms}, period{10ms};
   double slowdown = 0.5;
+  int heavyEvery = 0; ///< every so many requests one takes `heavy`; 0: none
+  std::chrono::nanoseconds heavy{8ms};
   bool isTraining = true; ///< best-effort work has something to do
   Snapshot now;
 
@@ -28,11 +32,16 @@ struct Served {
   std::uint32_t serve(SmControl &control, const SmControl::Goal &goal, int count) {
     std::uint32_t sms = control.update(now, goal);
     for (int i = 0; i < count; ++i) {
-      auto took = std::chrono::nanoseconds(static_cast<std::int64_t>(
-          static_cast<double>(alone.count()) * (1 + slowdown * sms / now.smCount)));
+      std::chrono::nanoseconds took{0};
+      if (heavyEvery != 0 && ++served % heavyEvery == 0)
+        took = heavy;
+      else
+        took = std::chrono::nanoseconds(static_cast<std::int64_t>(
+            static_cast<double>(alone.count()) * (1 + slowdown * sms / now.smCount)));
       now.highPriorityActive = 1;
       pass(control, goal, took, sms != 0);
       now.highPriorityActive = 0;
+      now.activeFor = 0ns;
       ++now.busyPeriods;
       now.busyLast = now.busyMean = took;
       sms = pass(control, goal, period - took, true);
@@ -41,6 +50,8 @@ struct Served {
   }
 
 private:
+  int served = 0;
+
   /// Lets time pass; the control looks often.
   std::uint32_t pass(SmControl &control, const SmControl::Goal &goal, std::chrono::nanoseconds time,
                      bool mayTrain) {
@@ -48,6 +59,7 @@ private:
     for (std::chrono::nanoseconds look = 500us; time > 0ns; time -= look) {
       look = std::min(look, time);
       now.now += look;
+      now.activeFor += now.highPriorityActive != 0 ? look : 0ns;
       now.bestEffortRan += isTraining && mayTrain ? look : 0ns;
       sms = control.update(now, goal);
     }
@@ -125,10 +137,58 @@ TEST_CASE("SMs beside requests: a busy time without an end takes them back") {
   goal.factor = 1.25;
   REQUIRE(served.serve(control, goal, 100) != 0);
   served.now.highPriorityActive = 1;
-  served.now.activeFor = 7ms;
+  served.now.activeFor = 1300us;
   CHECK(control.update(served.now, goal) != 0);
-  served.now.activeFor = 9ms;
+  served.now.activeFor = 1500us; // a heavy one: its rest has no best-effort work beside it
   CHECK(control.update(served.now, goal) == 0);
+  served.now.activeFor = 7ms;
+  CHECK(control.update(served.now, goal) == 0);
+  served.now.activeFor = 0ns;
+  CHECK(control.update(served.now, goal) != 0);
+  served.now.activeFor = 9ms; // a queue grows
+  CHECK(control.update(served.now, goal) == 0);
+  served.now.activeFor = 0ns;
+  CHECK(control.update(served.now, goal) == 0);
+}
+
+TEST_CASE("SMs beside requests: heavy ones are slowed until they are known, and that is allowed "
+          "for") {
+  for (auto [heavyEvery, queues, sms] : {std::tuple(0, true, 64), std::tuple(20, true, 40),
+                                         std::tuple(5, true, 40), std::tuple(5, false, 48)}) {
+    CAPTURE(heavyEvery);
+    CAPTURE(queues);
+    Served served;
+    served.heavyEvery = heavyEvery;
+    served.slowdown = 0.1;
+    SmControl control;
+    control.cost = 0ns;
+    SmControl::Goal goal{1.1, 0ns, queues};
+    CHECK(served.serve(control, goal, 3000) == static_cast<std::uint32_t>(sms));
+  }
+}
+
+TEST_CASE("SMs beside requests: of two kinds of requests more are needed to know the slowdown") {
+  Served served;
+  served.heavyEvery = 2; // of the middle half as well
+  SmControl control;
+  SmControl::Goal goal{1.25, 0ns, false};
+  CHECK(served.serve(control, goal, 128) == 0);
+  CHECK(served.serve(control, goal, 1024) != 0);
+}
+
+TEST_CASE("a window of busy times: what it says of usual and of heavy ones") {
+  BusyWindow window;
+  for (double each : {3.0, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 14.0})
+    window.add(each);
+  BusyFacts facts = window.facts(2);
+  CHECK(facts.middle == 4.5);
+  CHECK(facts.usual == 6);
+  CHECK(facts.longest == 14);
+  CHECK(facts.error == doctest::Approx(1.5 * std::sqrt(1.25 / 4) / 4.5));
+  CHECK(facts.heavyPart == doctest::Approx(14.0 / 42));
+  CHECK(facts.unseenPart == doctest::Approx(12.0 / 42));
+  window.clear();
+  CHECK(window.size() == 0);
 }
 
 TEST_CASE("SMs beside requests: a target for busy times") {

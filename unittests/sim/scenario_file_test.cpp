@@ -40,6 +40,22 @@ TEST_CASE("a scenario") {
   CHECK(read->smCount == 132);
 }
 
+TEST_CASE("requests of several kinds") {
+  auto read = parseScenario(
+      R"({"requests": {"service_us": [1000, 2000], "fills": [0.5, 1, 0.25], "slowdown": 0},)" +
+      training + "}");
+  REQUIRE(read);
+  Requests::Work work = read->requests.work(3);
+  CHECK(work.service == 2ms);
+  CHECK(work.fills == 0.5);
+  CHECK(work.slowdown == 0);
+  CHECK(read->requests.work(4).fills == 1);
+  CHECK(error(R"({"requests": {"service_us": 5, "fills": []},)" + training + "}") ==
+        "requests.fills has to hold a number");
+  CHECK(error(R"({"requests": {"service_us": 5, "fills": [0.5, 2]},)" + training + "}") ==
+        "requests.fills has to hold numbers from 0 to 1");
+}
+
 TEST_CASE("what is wrong is named") {
   CHECK(error("{") != "none");
   CHECK(error("[]") == "the scenario has to be an object");

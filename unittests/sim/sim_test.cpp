@@ -91,8 +91,8 @@ TEST_CASE("slo: requests that leave most of the SMs free are shared with, as far
     CAPTURE(load);
     Scenario scenario = mixed(load);
     scenario.requests.services = {2ms};
-    scenario.requests.fills = 0.3;
-    scenario.requests.slowdown = 0.1;
+    scenario.requests.fills = {0.3};
+    scenario.requests.slowdown = {0.1};
     scenario.length = 20s;
     Outcome strict = run(scenario);
     scenario.policy = "slo:factor=1.1";
@@ -109,22 +109,60 @@ TEST_CASE("slo: requests that leave most of the SMs free are shared with, as far
   }
 }
 
-TEST_CASE("slo: a generation whose prompts are long steps is shared with as well") {
-  Scenario scenario = mixed(0);
-  scenario.requests.services.assign(1000, 5ms);
-  std::minstd_rand random;
-  for (int prompt = 0; prompt < 50; ++prompt)
-    scenario.requests.services[random() % 1000] = 100ms;
-  scenario.requests.think = 500us;
-  scenario.requests.fills = 0.5;
-  scenario.requests.slowdown = 0.3;
-  scenario.length = 60s;
-  Outcome strict = run(scenario);
-  scenario.policy = "slo:factor=1.25,queues=0";
-  Outcome outcome = run(scenario);
-  CHECK(outcome.p50() / outcome.p50Alone() <= 1.25);
-  CHECK(lateness(outcome) <= 1.25);
-  CHECK(outcome.bestEffort() >= 3 * strict.bestEffort());
+TEST_CASE("slo: beside a generation whose prompts are long steps that fill the device") {
+  using Times = std::pair<Nanoseconds, Nanoseconds>;
+  for (auto [step, prompt] : {Times(5ms, 100ms), Times(5ms, 40ms), Times(1500us, 8ms)}) {
+    CAPTURE(step.count());
+    CAPTURE(prompt.count());
+    Scenario scenario = mixed(0);
+    scenario.requests.services.assign(1000, step);
+    scenario.requests.fills.assign(1000, 0.5);
+    scenario.requests.slowdown.assign(1000, 0.3);
+    std::minstd_rand random;
+    for (int i = 0; i < 30; ++i) { // so that P99 is of prompts
+      std::size_t number = random() % 1000;
+      scenario.requests.services[number] = prompt;
+      scenario.requests.fills[number] = 1;
+      scenario.requests.slowdown[number] = 0.5;
+    }
+    scenario.requests.think = step / 10;
+    scenario.length = 30s;
+    Outcome strict = run(scenario);
+    for (auto [factor, gain] : {std::pair(1.1, 2.0), std::pair(1.25, 3.0)}) {
+      CAPTURE(factor);
+      scenario.policy = "slo:queues=0,factor=" + std::to_string(factor);
+      Outcome outcome = run(scenario);
+      CHECK(outcome.p50() / outcome.p50Alone() <= factor);
+      CHECK(lateness(outcome) <= factor);
+      CHECK(outcome.bestEffort() >= gain * strict.bestEffort());
+    }
+  }
+}
+
+TEST_CASE(
+    "slo: the promise is kept where some requests leave SMs free and others fill the device") {
+  for (int heavyOfTen : {1, 2, 5})
+    for (double factor : {1.1, 1.25}) {
+      CAPTURE(heavyOfTen);
+      CAPTURE(factor);
+      Scenario scenario = mixed(0.4);
+      std::minstd_rand random;
+      for (int i = 0; i < 1000; ++i) {
+        bool isHeavy = random() % 10 < static_cast<unsigned>(heavyOfTen);
+        scenario.requests.services.push_back(isHeavy ? 8ms : 2ms);
+        scenario.requests.fills.push_back(isHeavy ? 1 : 0.3);
+        scenario.requests.slowdown.push_back(isHeavy ? 0.5 : 0.1);
+      }
+      scenario.requests.services.erase(scenario.requests.services.begin()); // those of mixed()
+      scenario.requests.fills.erase(scenario.requests.fills.begin());
+      scenario.requests.slowdown.erase(scenario.requests.slowdown.begin());
+      scenario.length = 40s;
+      Outcome strict = run(scenario);
+      scenario.policy = "slo:factor=" + std::to_string(factor);
+      Outcome outcome = run(scenario);
+      CHECK(lateness(outcome) <= factor * 1.02);
+      CHECK(outcome.bestEffort() >= strict.bestEffort() * 0.99);
+    }
 }
 
 TEST_CASE("slo: a target that the server alone misses does not starve the training") {
@@ -145,8 +183,8 @@ TEST_CASE(
     scenario.greenContexts = greenContexts;
     scenario.requests.services = {10ms};
     scenario.requests.think = 1ms;
-    scenario.requests.fills = 0.5;
-    scenario.requests.slowdown = 0.3;
+    scenario.requests.fills = {0.5};
+    scenario.requests.slowdown = {0.3};
     scenario.length = 20s;
     return run(scenario);
   };
@@ -170,7 +208,7 @@ TEST_CASE(
 TEST_CASE(
     "slo: best effort gets its floor under a high load, which changes nothing under a low one") {
   Scenario busy = mixed(0.9, "slo:target-us=1100");
-  busy.requests.fills = 0.5; // the floor is of the time, not of the SMs
+  busy.requests.fills = {0.5}; // the floor is of the time, not of the SMs
   double without = run(busy).bestEffort();
   busy.policy = "slo:target-us=1100,floor=0.3";
   CHECK(run(busy).bestEffort() >= 1.5 * without);

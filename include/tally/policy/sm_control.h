@@ -5,24 +5,29 @@
 #ifndef TALLY_POLICY_SM_CONTROL_H
 #define TALLY_POLICY_SM_CONTROL_H
 
+#include "tally/policy/busy_window.h"
 #include "tally/policy/policy.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 namespace tally {
 
 /// Measures busy times alone and beside best-effort work on some of the SMs, a window of busy times
 /// for each number of SMs. The slowdown is the ratio of their means, of the middle half of each
-/// window: a few long requests, such as long prompts of a generation, say nothing. A step is the
-/// least number of SMs to which the runtime can confine work (Snapshot::leastSms). "Alone" is
-/// beside best-effort work on its `least` part.
+/// window; a window is longer where busy times differ much. A step is the least number of SMs to
+/// which the runtime can confine work (Snapshot::leastSms). "Alone" is beside best-effort work on
+/// its `least` part.
 ///
+///  - Heavy busy times take turns with best-effort work. A busy time is heavy once it has
+///  lasted 1.25
+///    times the usual one, and the allowed slowdown more. Then the work stands aside for its rest.
+///    Long prompts of a generation are heavy. Until then the control takes a heavy busy time to be
+///    slowed by all the SMs that it lacks, and allows for that.
 ///  - The number grows by a step while the slowdown that is to be expected of one step more is
 ///    allowed. It shrinks when the slowdown is not allowed.
-///  - Sharing has to pay: with a slowdown s, on a part p of the SMs, a busy time B costs
+///  - Sharing has to pay. With a slowdown s, on a part p of the SMs, a busy time B costs
 ///  best-effort
 ///    work s * B * (1 - p), and two yields. Alone it costs B, or B * (1 - least). So requests that
 ///    fill the device are not shared with, unless they come one after the other without a queue.
@@ -38,11 +43,11 @@ struct SmControl {
   double least = 0;  ///< part of the SMs that best-effort work always has, 0 to `most`
   double most = 0.5; ///< largest part of the SMs, 0 to 1
   std::chrono::nanoseconds cost{std::chrono::microseconds(100)}; ///< of two yields; 0 or more
-  std::uint64_t window = 64;                                     ///< busy times; 32 or more
-  std::uint64_t refresh = 64;                                    ///< windows; above 0
+  std::uint64_t window = 32;   ///< busy times; 16 or more, a multiple of 4
+  std::uint64_t refresh = 128; ///< windows; above 0
   /// How many windows pass before a number that failed is tried again, at first; above 0.
-  std::uint64_t betweenTrials = 200;
-  std::uint64_t mostBetweenTrials = 3200; ///< the same, at most
+  std::uint64_t betweenTrials = 400;
+  std::uint64_t mostBetweenTrials = 6400; ///< the same, at most
 
   /// What requests may take.
   struct Goal {
@@ -64,73 +69,93 @@ struct SmControl {
     if (now.now - looked < mostBetweenLooks)
       (now.highPriorityActive != 0 ? active : idle) += now.now - looked;
     looked = now.now;
-    if (level != 0 && static_cast<double>(now.activeFor.count()) > 8 * longestAlone)
+    auto activeFor = static_cast<double>(now.activeFor.count());
+    if (level != 0 && activeFor > 8 * alone.longest)
       fail(now, 0); // a queue grows
     if (now.busyPeriods != seen) {
       seen = now.busyPeriods;
-      times.push_back(static_cast<double>(now.busyLast.count()));
+      times.add(static_cast<double>(std::max<std::int64_t>(now.busyLast.count(), 1)));
       longer += now.busyLast > goal.target ? 1 : 0;
       judge(now, goal);
     }
-    return base(now) + level * now.leastSms;
+    bool isHeavy = activeFor > heavyAfter(goal) * alone.usual;
+    return base(now) + (isHeavy ? 0 : level) * now.leastSms;
   }
 
 private:
   void judge(const Snapshot &now, const Goal &goal) {
     std::size_t count = times.size();
     bool isLate = goal.factor == 0 && longer >= 3 && 50 * longer > count;
-    if (level == 0) {
-      if (count < window)
-        return;
-      alone = middle();
-      longestAlone = times.back(); // sorted
-      windows = 0;
-      busy = static_cast<double>(active.count()) /
-             std::max(static_cast<double>((active + idle).count()), 1.0);
-      return begin(now, !isLate && mayGrow(now, goal, 1) ? first(now) : 0);
-    }
-    if (count < window / 4)
+    if (count != 4 && count % (window / 4) != 0 && !isLate)
       return;
-    double slowdown = std::max(middle() / alone, 1.0);
-    bool isFar = slowdown > 1.05 * allowed(goal);
-    if (count < window && !isLate && !isFar)
+    BusyFacts facts = times.facts(heavyAfter(goal));
+    bool isWhole = count >= window && (isSure(facts, goal) || count >= 16 * window);
+    if (level == 0) {
+      if (!isWhole)
+        return;
+      alone = facts;
+      noteWindow(facts);
+      windows = good = 0;
+      return begin(now, isLate ? 0 : grown(now, goal, 1));
+    }
+    double usual = std::max(facts.middle / alone.middle, 1.0);
+    double slowdown = slowdownOf(now, goal, usual, level);
+    bool isFar = count >= window / 4 ? slowdown > 1.05 * allowed(goal)
+                                     : facts.shortest > 1.5 * allowed(goal) * alone.usual;
+    if (!isWhole && !isLate && !isFar)
       return;
     if (!isLate && !isFar && now.bestEffortRan - ranBefore < active / 2)
       return begin(now, level);
+    noteWindow(facts);
     ++windows;
     if (isLate || isFar || slowdown > allowed(goal))
-      return fail(now, level > first(now) ? level - 1 : 0);
-    if (!pays(now, goal, slowdown))
+      return fail(now, good < level ? good : level > first(now) ? level - 1 : 0);
+    if (!pays(now, goal, usual))
       return fail(now, 0);
     if (windows >= refresh)
       return begin(now, 0);
     if (level >= failed) // the trial succeeded
       failed = UINT32_MAX;
-    begin(now, mayGrow(now, goal, slowdown) ? level + 1 : level);
+    good = level;
+    begin(now, grown(now, goal, usual));
   }
-  /// Returns the mean of the middle half of the window's times. Sorts them.
-  double middle() {
-    std::sort(times.begin(), times.end());
-    std::size_t from = times.size() / 4, to = times.size() - from;
-    double sum = 0;
-    for (std::size_t i = from; i < to; ++i)
-      sum += times[i];
-    return sum / static_cast<double>(to - from);
+  /// Whether the middle is known well enough to judge by it.
+  bool isSure(const BusyFacts &facts, const Goal &goal) const {
+    return facts.error <= (allowed(goal) - 1) / 4;
   }
-  /// Whether one step more is worth a trial.
-  bool mayGrow(const Snapshot &now, const Goal &goal, double slowdown) const {
-    std::uint32_t next = std::max(level + 1, first(now));
-    double part = static_cast<double>(next) * now.leastSms / now.smCount;
-    if (part + partOf(now, 0) > most || (next >= failed && now.busyPeriods < retryAt))
+  /// Heavy busy times may be rare: a window may have none. And a load changes.
+  void noteWindow(const BusyFacts &facts) {
+    double weight = windowsSoFar++ == 0 ? 1 : 1.0 / 8;
+    heavyPart += weight * (facts.heavyPart - heavyPart);
+    unseenPart += weight * (facts.unseenPart - unseenPart);
+    double all = std::max(static_cast<double>((active + idle).count()), 1.0);
+    busy += weight * (static_cast<double>(active.count()) / all - busy);
+  }
+  /// The number of steps for the next window, where usual busy times have the slowdown `usual` now:
+  /// this number, or a larger one that is worth a trial, at most twice as large.
+  std::uint32_t grown(const Snapshot &now, const Goal &goal, double usual) const {
+    std::uint32_t least = std::max(level + 1, first(now));
+    for (std::uint32_t next = std::max(least, 2 * level); next >= least; --next)
+      if (mayHave(now, goal, usual, next))
+        return next;
+    return level;
+  }
+  bool mayHave(const Snapshot &now, const Goal &goal, double usual, std::uint32_t next) const {
+    double part = partOf(now, next) - partOf(now, 0);
+    if (partOf(now, next) > most || (next >= failed && now.busyPeriods < retryAt))
       return false;
-    if (level != 0)
-      return 1 + (slowdown - 1) * next / level <= allowed(goal);
+    // The slowdown grows with the number of SMs, and a little faster.
+    double growth = next == level + 1 ? 1 : 1.25;
+    double expected = level == 0 ? 1 : 1 + growth * (usual - 1) * next / level;
+    if (slowdownOf(now, goal, expected, next) > allowed(goal))
+      return false;
     // A trial must not make a queue grow, even where requests suffer twice what they lose in SMs.
-    return !goal.queues || busy * (1 + 2 * part) < 0.85;
+    return level != 0 || !goal.queues || busy * (1 + 2 * part) < 0.85;
   }
   void fail(const Snapshot &now, std::uint32_t next) {
     wait = level == failed ? std::min(2 * wait, mostBetweenTrials) : betweenTrials;
     failed = level;
+    good = std::min(good, next);
     retryAt = now.busyPeriods + wait * window;
     begin(now, next);
   }
@@ -147,18 +172,37 @@ private:
   double allowed(const Goal &goal) const {
     double factor = goal.factor;
     if (factor == 0)
-      factor = static_cast<double>(goal.target.count()) / std::max(longestAlone, 1.0);
+      factor = static_cast<double>(goal.target.count()) / std::max(alone.longest, 1.0);
     factor = std::max(1 + (factor - 1) * caution, 1.0);
     return goal.queues ? factor / (1 - busy + factor * busy) : factor;
   }
-  bool pays(const Snapshot &now, const Goal &goal, double slowdown) const {
+  /// After how many usual busy times one is heavy; a usual one that is slowed as far as is allowed
+  /// is not.
+  double heavyAfter(const Goal &goal) const { return 0.25 + allowed(goal); }
+  /// The slowdown of all busy time together, on `of` steps, where usual busy times have this one.
+  double totalOf(const Snapshot &now, double usual, std::uint32_t of) const {
+    double taken = partOf(now, of) - partOf(now, 0);
+    return (1 - heavyPart) * usual + heavyPart + unseenPart * taken;
+  }
+  /// The slowdown that the goal is about: of heavy busy times, or of all of them where one makes
+  /// those behind it late, else of usual ones.
+  double slowdownOf(const Snapshot &now, const Goal &goal, double usual, std::uint32_t of) const {
+    double taken = partOf(now, of) - partOf(now, 0);
+    double ofHeavy = heavyPart > 0 ? 1 + unseenPart / heavyPart * taken : 1;
+    return std::max(goal.queues ? totalOf(now, usual, of) : usual, ofHeavy);
+  }
+  bool pays(const Snapshot &now, const Goal &goal, double usual) const {
     double own = partOf(now, 0), part = partOf(now, level);
-    double lost = own > 0 ? 0 : static_cast<double>(cost.count()) / alone;
+    double lost = own > 0 ? 0 : static_cast<double>(cost.count()) / alone.middle;
+    // In multiples of the busy time alone: all of it now, and what best-effort work has of that.
+    double total = totalOf(now, usual, level);
+    double shared = (1 - heavyPart) * usual + unseenPart;
+    double had = part * shared + own * (total - shared);
     if (goal.queues)
-      return slowdown * (1 - part) + lost < 1 - own;
+      return total - had + lost < 1 - own;
     // The next busy time comes as long after this one as it would alone.
     double rest = (1 - busy) / busy;
-    return (rest + part * slowdown - lost) / (rest + slowdown) > (rest + own) / (rest + 1);
+    return (rest + had - lost) / (rest + total) > (rest + own) / (rest + 1);
   }
   /// The SMs of level 0.
   std::uint32_t base(const Snapshot &now) const {
@@ -172,7 +216,7 @@ private:
   std::uint32_t first(const Snapshot &now) const {
     if (least > 0)
       return 1;
-    double sms = 2 * static_cast<double>(cost.count()) / alone * now.smCount;
+    double sms = 2 * static_cast<double>(cost.count()) / alone.middle * now.smCount;
     return static_cast<std::uint32_t>(std::clamp(std::ceil(sms / now.leastSms), 1.0, 1e6));
   }
 
@@ -180,13 +224,15 @@ private:
   // After a longer time without a call the state in between is not known.
   static constexpr std::chrono::nanoseconds mostBetweenLooks{std::chrono::milliseconds(1)};
 
-  std::uint32_t level = 0;             // steps
+  std::uint32_t level = 0, good = 0;   // steps; the largest that a window found good
   std::uint32_t failed = UINT32_MAX;   // the level that was too large last
   std::uint64_t seen = 0, windows = 0; // busyPeriods; windows since the last one alone
-  std::vector<double> times;           // of the window, ns
-  std::uint64_t longer = 0;            // those above the target
-  double alone = 0, longestAlone = 0;  // of the last window alone: the middle and the longest, ns
-  double busy = 1;                     // part of the time in it
+  BusyWindow times;
+  std::uint64_t longer = 0;             // those above the target
+  BusyFacts alone;                      // of the last window alone
+  double busy = 1;                      // part of the time in it
+  double heavyPart = 0, unseenPart = 0; // of busy times, in the mean of recent windows
+  std::uint64_t windowsSoFar = 0;
   std::chrono::nanoseconds active{0}, idle{0}, looked{0}; // of the window; the last call
   std::chrono::nanoseconds ranBefore{0};                  // Snapshot::bestEffortRan before it
   std::uint64_t wait = 0, retryAt = 0;                    // windows; busyPeriods

@@ -1,0 +1,75 @@
+/**
+ * @file
+ * A window of busy times, and what it says of them. Busy times of one server are of several kinds:
+ * steps of a generation and long prompts, requests of one picture and of many.
+ */
+#ifndef TALLY_POLICY_BUSY_WINDOW_H
+#define TALLY_POLICY_BUSY_WINDOW_H
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace tally {
+
+/// The facts of some busy times. Times in nanoseconds.
+struct BusyFacts {
+  double middle = 0;                ///< mean of the middle half
+  double error = 1;                 ///< of `middle`, one standard deviation over `middle`
+  double usual = 0;                 ///< the longest of the middle half
+  double shortest = 0, longest = 0; ///< of all
+  /// Part of the busy time that is of heavy ones, 0 to 1; and the part in which these have not been
+  /// seen to be heavy yet.
+  double heavyPart = 0, unseenPart = 0;
+};
+
+/// Collects busy times. One thread at a time.
+class BusyWindow {
+public:
+  /// Adds a busy time in nanoseconds, above 0.
+  void add(double time) { times.push_back(time); }
+  /// Forgets all busy times.
+  void clear() { times.clear(); }
+  /// The number of busy times.
+  std::size_t size() const { return times.size(); }
+
+  /// What the busy times say; there have to be at least 4. One is heavy after `heavy` times the
+  /// usual one, above 1.
+  BusyFacts facts(double heavy) {
+    std::sort(times.begin(), times.end());
+    std::size_t from = times.size() / 4, to = times.size() - from;
+    BusyFacts facts;
+    double sum = 0, squares = 0, all = 0, heavies = 0, unseen = 0;
+    for (std::size_t i = from; i < to; ++i) {
+      sum += times[i];
+      squares += times[i] * times[i];
+    }
+    auto count = static_cast<double>(to - from);
+    facts.middle = sum / count;
+    double variance = std::max(squares / count - facts.middle * facts.middle, 0.0);
+    // Which times are in the middle half varies too.
+    constexpr double ofTrimming = 1.5;
+    facts.error = ofTrimming * std::sqrt(variance / count) / facts.middle;
+    facts.usual = times[to - 1];
+    facts.shortest = times.front();
+    facts.longest = times.back();
+    for (double each : times) {
+      all += each;
+      if (each > heavy * facts.usual) {
+        heavies += each;
+        unseen += heavy * facts.usual;
+      }
+    }
+    facts.heavyPart = heavies / all;
+    facts.unseenPart = unseen / all;
+    return facts;
+  }
+
+private:
+  std::vector<double> times;
+};
+
+} // namespace tally
+
+#endif
