@@ -162,7 +162,7 @@ typedef struct tally_options {
   /** Strict priority only: how long high-priority work must be idle before best-effort work runs.
    * An error with `policy` or `custom_policy`. */
   uint64_t hysteresis_nanoseconds;
-  /** How long a request may have to wait for best-effort work, 1 us to 1 s; 0: 20 us. */
+  /** Longest time that a request may wait for best-effort work, 1 us to 1 s; 0: 20 us. */
   uint64_t bound_nanoseconds;
   /** Kinds of variants in the order of preference, "guard,slice"; NULL: the default of
    * docs/reference/settings.md. "none": kernels are non-preemptible and run while no request is
@@ -182,9 +182,8 @@ typedef struct tally_options {
   /** With `profiling`: the file that keeps the measurements; NULL: for a GPU a file in
    * $XDG_CACHE_HOME/tally or ~/.cache/tally, for an emulator no file. */
   const char *profile_path;
-  /** Path of a trace for Perfetto: which work ran when, and which work yielded
-   * (docs/guide/watch.md). tally_close() or tally_write_trace() writes it. NULL: $TALLY_TRACE, or
-   * no trace. */
+  /** Path of a trace for Perfetto: the times at which work ran and yielded (docs/guide/watch.md).
+   * tally_close() or tally_write_trace() writes it. NULL: $TALLY_TRACE, or no trace. */
   const char *trace;
 
   /** The arena of the processes on one GPU (docs/guide/processes.md): a file or a folder; "": the
@@ -197,7 +196,7 @@ typedef struct tally_options {
    * other thread reads the environment. */
   uint32_t best_effort_only;
   uint32_t best_effort_class; /**< with `arena`: the process's class, 1 (the highest) to 4; 0: 1 */
-  /** Above 0: on SIGTERM the process waits at most so long, up to 600,000, until it has no work on
+  /** Above 0, up to 600,000: on SIGTERM the process waits at most this long until it has no work on
    * the device; 0: Tally does not handle SIGTERM. */
   uint32_t drain_milliseconds;
 } tally_options;
@@ -344,7 +343,7 @@ tally_status tally_begin_request(tally_runtime *runtime, tally_client client);
  * open request. */
 tally_status tally_end_request(tally_runtime *runtime, tally_client client);
 
-/** Counts of what a runtime has done since it was opened. */
+/** Counters of a runtime since it was opened. */
 typedef struct tally_statistics {
   size_t size;                     /**< in bytes; tally_default_statistics() sets it */
   uint64_t high_priority_launches; /**< launches on high-priority streams */
@@ -367,7 +366,7 @@ static inline tally_statistics tally_default_statistics(void) {
   statistics.size = sizeof statistics;
   return statistics;
 }
-/** Fills in the counts so far; `statistics->size` has to be set. */
+/** Fills in the current counts; `statistics->size` has to be set. */
 tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *statistics);
 /** Stores the newest turnarounds in nanoseconds, oldest first: at most `capacity` of the at most
  * 65,536 that are kept. `count` becomes the number stored. A turnaround is the time from a request

@@ -38,7 +38,7 @@ struct GridExecution::State {
 
   void makeCooperative() {
     constexpr std::size_t workspaceBytes = 256;
-    constexpr std::uint32_t shortSlice = 1u << 10; // blocks that wait for others spin
+    constexpr std::uint32_t shortSlice = 1u << 10; // blocks that wait for other blocks spin
     auto workspace = machine->globalMemory.allocate(workspaceBytes, std::byte{0});
     if (!workspace)
       return keepFault({FaultKind::BadLaunch, workspace.error().message});

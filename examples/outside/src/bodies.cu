@@ -1,4 +1,4 @@
-// Bodies that attract each other; force.cu is another unit.
+// Bodies that attract each other; force.cu is another translation unit.
 #include "force.h"
 #include "parts.h"
 
@@ -58,7 +58,7 @@ std::vector<float4> someBodies(int count) {
   return bodies;
 }
 
-/// Largest difference in an acceleration from the CPU's, over the largest one's size.
+/// Largest error of an acceleration against the CPU's, over the largest acceleration.
 double compare(const std::vector<float4> &bodies, const std::vector<float3> &found, float soft) {
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < bodies.size(); i += 7) {

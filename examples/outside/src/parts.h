@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-/// Of the device's results, so that runs can be compared by what they print.
+/// Hash of the device's results, so that the printed lines of two runs can be compared.
 inline std::uint64_t hashOf(const void *data, std::size_t size) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (std::size_t i = 0; i < size; ++i)
@@ -19,7 +19,7 @@ inline std::uint64_t hashOf(const void *data, std::size_t size) {
   return hash;
 }
 
-/// Ends the program where a call failed.
+/// Ends the program after a failed call.
 inline void check(cudaError_t error, const char *what) {
   if (error == cudaSuccess)
     return;

@@ -1,4 +1,5 @@
-// Which best-effort work goes to green contexts, by the settings and by what the device can do.
+// Decides which best-effort work goes to green contexts, by the settings and by the device's
+// features.
 #ifndef TALLY_LIB_HOOKS_ENGINE_CONFINEMENT_H
 #define TALLY_LIB_HOOKS_ENGINE_CONFINEMENT_H
 
@@ -9,7 +10,7 @@
 
 namespace tally::hooks {
 
-/// How many SMs kernels that cannot yield get; 0: all. Where the device cannot confine them, a
+/// Number of SMs for kernels that cannot yield; 0: all. Where the device cannot confine them, a
 /// warning says so.
 std::uint32_t smsOfNonPreemptible(ApiDevice &device, const Settings &settings);
 

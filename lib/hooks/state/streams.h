@@ -43,7 +43,7 @@ struct alignas(64) StreamState { // own cache lines: no stream shares one with a
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint32_t> bestEffortClass{1}; ///< for best-effort streams: 1, the highest, to 4
   std::atomic<std::uint64_t> launches{0};        ///< launches passed through, without the owner's
-  std::atomic<std::uint64_t> lastTicket{0};      ///< of the last operation queued on it
+  std::atomic<std::uint64_t> lastTicket{0}; ///< ticket of the last operation queued on the stream
   /// For BestEffortQueue: the stream's track, the track's class, and the queue, if any.
   struct {
     const void *queue = nullptr;

@@ -79,7 +79,7 @@ public:
   bool hasVariants(const void *kernel) const;
   /// Whether the kernel belongs to an image that may get variants.
   bool knows(const void *kernel) const;
-  /// There is an engine on the device: variants are loaded from now on.
+  /// The device has a best-effort engine: from now on the hooks load variants.
   void serve(const CudaApi &api, int device);
   /// Called before the driver ends.
   void stop();
