@@ -19,7 +19,7 @@ namespace tally::runtime {
 
 namespace {
 
-/// What caches of the driver and the allocator may take behind the first rounds.
+/// Memory that caches of the driver and the allocator may take after the first rounds.
 constexpr std::int64_t mostGrowth = 8 << 20;
 
 std::int64_t residentBytes() {

@@ -7,12 +7,11 @@
 //   arena_process both ARENA NAME [DEVICE BUNDLE]
 //                                            best-effort launches, with requests in between
 //   arena_process claim ARENA NAME           holds a slot with two open scopes
-//   arena_process fork ARENA NAME            the same, and a child of it that lives on; says its
-//   pid
+//   arena_process fork ARENA NAME the same, and forks a child that lives on; prints its pid
 //
-// It ends when its input does. What it did is seen in its slot's statistics; what went wrong it
-// says and exits with 3. Kernels run on the fake device, or on the device given (cuda, emulator)
-// from the bundle of accumulate.ptx.
+// It ends at the end of its input. Its slot's statistics show its work. After an error it prints
+// the error and exits with 3. Kernels run on the fake device, or on the device given (cuda,
+// emulator) from the bundle of accumulate.ptx.
 #include "fake_device.h"
 
 #include "arena/arena.h"
