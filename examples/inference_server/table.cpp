@@ -24,8 +24,8 @@ struct Summary {
   std::vector<double> latencies, turnarounds; // seconds
   double seconds = 0, active = 0;
   std::uint64_t steps = 0, yields = 0, requestsToYield = 0;
-  double smallestRatio = INFINITY,
-         largestRatio = 0; // ratio of the P99 to that of the mode Alone, by repetition
+  // Ratio of the P99 to that of the mode Alone, by repetition.
+  double smallestRatio = INFINITY, largestRatio = 0;
 
   double p99() const { return percentile(latencies, 0.99); }
   double stepsPerSecond() const { return static_cast<double>(steps) / seconds; }

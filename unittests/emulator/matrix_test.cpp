@@ -74,8 +74,8 @@ Matrix numbered(U32 rows, U32 columns, U32 seed) {
   Matrix matrix(rows, columns);
   for (int &each : matrix.values) {
     seed = seed * 1664525u + 1013904223u;
-    each =
-        static_cast<int>(seed >> 28) % 4 - 1; // -1 to 2: representable in four bits and in e5m2 too
+    // -1 to 2: representable in four bits and in e5m2 too.
+    each = static_cast<int>(seed >> 28) % 4 - 1;
   }
   return matrix;
 }

@@ -306,8 +306,8 @@ void setDevice(CudaApi &table) {
 
 void setKernels(CudaApi &table) {
   table.__cudaRegisterFatBinary = [](void *) {
-    static std::deque<void *>
-        handles; // handles of all objects: a test makes one object after the other
+    // Handles of all objects: a test makes one object after the other.
+    static std::deque<void *> handles;
     return &handles.emplace_back(nullptr);
   };
   table.__cudaRegisterFatBinaryEnd = [](void **) {};

@@ -150,8 +150,8 @@ public:
   bool mayStart(const Stream &stream, const Operation &operation) const;
   void serve(Stream &stream);
   Stream &find(cudaStream_t handle);
-  bool isLegacyCaptured(cudaStream_t handle)
-      const; ///< the handle is the legacy stream, and a blocking stream is captured
+  /// Returns whether the handle is the legacy stream and a blocking stream is captured.
+  bool isLegacyCaptured(cudaStream_t handle) const;
   Stream &add(cudaStream_t handle, bool blocking, int priority);
   void waitFor(std::unique_lock<std::mutex> &lock, Stream &stream);
   cudaError_t launch(const void *function, dim3 grid, dim3 block, void **arguments,

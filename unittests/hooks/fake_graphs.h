@@ -21,8 +21,8 @@ struct FakeNode {
   cudaMemsetParams fill{};
   cudaHostNodeParams host{};
   bool isOfLibrary = false; ///< only the driver knows its kernel
-  const FakeNode *original =
-      nullptr; ///< for a node of an executable graph: the original graph's node
+  /// For a node of an executable graph: the original graph's node.
+  const FakeNode *original = nullptr;
 
   /// Copies the arguments of `given`.
   void setKernel(const cudaKernelNodeParams &given);

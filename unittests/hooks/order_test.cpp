@@ -200,8 +200,8 @@ TEST_CASE("nothing of tally's stands behind an event on a thread's stream of hig
   CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
   int records = h.cuda.recordsOn(cudaStreamPerThread);
   CHECK(h.hooks.events().record(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
-  CHECK(h.cuda.recordsOn(cudaStreamPerThread) ==
-        records + 2); // the hooks record an event behind the earlier work too
+  // The hooks record an event behind the earlier work too.
+  CHECK(h.cuda.recordsOn(cudaStreamPerThread) == records + 2);
 }
 
 TEST_CASE("a record that is made late spoils no capture that another thread has begun") {

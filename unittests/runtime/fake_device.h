@@ -222,8 +222,8 @@ private:
     bool isGone = false; // destroyed; work on it still runs
     std::deque<Work> queue;
     std::uint64_t put = 0, done = 0;
-    std::map<StreamId, std::uint64_t>
-        awaited; // by other stream: the number of its operations that must be over first
+    // By other stream: the number of its operations that must be over first.
+    std::map<StreamId, std::uint64_t> awaited;
     std::size_t filledFirst = 0;
   };
 

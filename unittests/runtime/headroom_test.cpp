@@ -43,8 +43,8 @@ TEST_CASE("the reserve is left as long as nothing is known") {
   CHECK(beside({256, 32, 200 << 10}, 1, reserve) == 0); // all but 28 KB
   CHECK(beside({64, 32}, 3, reserve) == 3);
   CHECK(beside({32, 32}, 32, reserve) == 24); // places for blocks
-  CHECK(beside({32, 255}, 8, reserve) ==
-        4); // a quarter of each partition's registers does not hold a warp
+  // A quarter of each partition's registers does not hold a warp.
+  CHECK(beside({32, 255}, 8, reserve) == 4);
   // The products of benchmarks/workloads (docs/design/kinds.md).
   CHECK(beside({128, 214, 80 << 10}, 2, reserve) == 1);
   CHECK(beside({128, 226, 80 << 10}, 2, reserve) == 1);

@@ -86,8 +86,8 @@ struct Launches : Harness {
 
   Program program;
   Nanoseconds eachBlock = 1us;
-  Nanoseconds took{
-      0}; ///< duration that launches of submitBehind() had before, measured without the lane
+  /// Duration that launches of submitBehind() had before, measured without the lane.
+  Nanoseconds took{0};
   std::function<void()> inBlock;
   std::map<std::optional<Kind>, int> blocks;
   Words scratch = Words(2 * Program::words);

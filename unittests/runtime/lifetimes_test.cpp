@@ -169,8 +169,8 @@ TEST_CASE("free waits for a stream that another thread destroys") {
   REQUIRE(runtime.beginRequest(server));
   REQUIRE(launchOne(opened, training, opened.kernels[0], memory));
   std::thread destroyer([&] { CHECK(runtime.destroyStream(training)); });
-  std::this_thread::sleep_for(
-      10ms); // its handle is invalid by now; otherwise free() would see one more stream
+  // Its handle is invalid by now; otherwise free() would see one more stream.
+  std::this_thread::sleep_for(10ms);
   std::atomic<bool> isFree{false};
   std::thread owner([&] {
     CHECK(runtime.free(memory));
@@ -287,8 +287,8 @@ struct Watching {
   static constexpr bool usesClients = true, limitsSms = false;
   struct Seen {
     std::mutex mutex;
-    std::vector<ClientProgress>
-        progress; ///< by generation: the first and the last progress of each
+    /// By generation: the first and the last progress of each.
+    std::vector<ClientProgress> progress;
   };
   std::shared_ptr<Seen> seen = std::make_shared<Seen>();
 

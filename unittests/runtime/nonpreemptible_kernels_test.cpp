@@ -93,8 +93,8 @@ TEST_CASE("of several, one may take as long as it does now and then, and not all
   for (int i = 0; i < 10; ++i)
     timed.learnOne();
   timed.submit(14);
-  CHECK(timed.sendAll() ==
-        52 + 3); // 20 us: three launches of 2.3 us, and 11.7 us by which one may take longer
+  // 20 us: three launches of 2.3 us, and 11.7 us by which one may take longer.
+  CHECK(timed.sendAll() == 52 + 3);
 }
 
 TEST_CASE("longer than the bound: the next goes when the one before is about to end") {
@@ -259,8 +259,8 @@ TEST_CASE("random programs with short launches between those without variants ar
 }
 
 TEST_CASE("two lanes share the bound") {
-  std::optional<LaneStream>
-      other; // outlives the lane, which still has an operation on it at the end
+  // Outlives the lane, which still has an operation on it at the end.
+  std::optional<LaneStream> other;
   Timed timed(3, 15us);
   Harness &harness = timed.harness;
   timed.learnOne();

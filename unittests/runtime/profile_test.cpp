@@ -82,8 +82,8 @@ TEST_CASE("a shape that runs a few times is not tried in other ways") {
 
 TEST_CASE("the cheaper way is taken, if it is by more than what is noise") {
   CHECK(best({100us, 90us, 90us}) == Kind::Guard);
-  CHECK(best({100us, 99us, 50us}) ==
-        Kind::Persistent); // the user's kernel takes longer than the bound
+  // The user's kernel takes longer than the bound.
+  CHECK(best({100us, 99us, 50us}) == Kind::Persistent);
   CHECK(best({100us, 130us, 130us}) == Kind::Persistent);
 }
 

@@ -73,9 +73,9 @@ TEST_CASE("a request at each poll, while copies and non-preemptible kernels wait
     std::uint64_t waits = 0, yields = 0, last = 0;
     for (std::uint64_t raisedAt = 0; raisedAt <= last + 1 && raisedAt < 1000; ++raisedAt) {
       Harness harness(raisedAt + 1, {kind});
-      harness.device.streamsAreApart =
-          raisedAt % 2 == 0; // whether the markers are on a stream beside
-      int turnsLeft = -1;    // of the request
+      // Whether the markers are on a separate stream.
+      harness.device.streamsAreApart = raisedAt % 2 == 0;
+      int turnsLeft = -1; // of the request
       harness.device.onPoll = [&](std::uint64_t poll) {
         last = std::max(last, poll);
         if (poll != raisedAt)

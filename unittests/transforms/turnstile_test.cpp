@@ -107,8 +107,8 @@ TEST_CASE("what is passed on") {
   CHECK(stores("mov.u32 %r3,%r1;") == std::nullopt);
   CHECK(stores("mov.u32 %r3,1;") == std::nullopt);
   CHECK(stores("mov.u32 %r3,0;") == 3);
-  CHECK(stores("add.s32 %r3,%r2,1;") ==
-        std::nullopt); // the value derives from the word that the block read, not from its id
+  // The value derives from the word that the block read, not from its id.
+  CHECK(stores("add.s32 %r3,%r2,1;") == std::nullopt);
   CHECK(stores("ld.global.u32 %r3,[%rd1+64];") == std::nullopt);
   CHECK(rankOf(wait + "add.s32 %r3,%r1,1; atom.global.exch.b32 %r5,[%rd1],%r3; ret;") == 3);
 }

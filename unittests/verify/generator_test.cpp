@@ -109,10 +109,10 @@ TEST_CASE("generated kernels agree with their variants") {
   REQUIRE_MESSAGE(report, report.error().message);
   CHECK_MESSAGE(report->failures.empty(), toText(*report));
   CHECK(report->kernels == 60);
-  auto least =
-      [](Kind kind) { // for kernels with a loop; checkpoint: for loops where blocks can be saved
-        return kind == Kind::Checkpoint ? 10u : kind == Kind::Pause ? 20u : 35u;
-      };
+  // For kernels with a loop; checkpoint: for loops where blocks can be saved.
+  auto least = [](Kind kind) {
+    return kind == Kind::Checkpoint ? 10u : kind == Kind::Pause ? 20u : 35u;
+  };
   for (Kind kind : allKinds)
     CHECK(report->kinds.at(kind).emitted >= least(kind));
   CHECK(report->kinds.at(Kind::Guard).yields > 500);

@@ -50,8 +50,8 @@ struct KernelRecord {
   std::optional<std::vector<bundle::Parameter>> parameters;
   /// The resources that the kernel's blocks take of an SM, once asked for.
   std::optional<runtime::FunctionAttributes> taken;
-  std::vector<std::pair<cudaFuncAttribute, int>>
-      set; ///< attributes that the application has set; for the variants too
+  /// Attributes that the application has set; for the variants too.
+  std::vector<std::pair<cudaFuncAttribute, int>> set;
   std::atomic<std::uint64_t> attributeVersion{0};
 
   /// The program may write to a variable of which the variants have a copy: no holder of the kernel

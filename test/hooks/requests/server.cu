@@ -83,8 +83,8 @@ std::string serve(std::istream &words) {
       MUST(cudaStreamSynchronize(streams[0]));
       std::this_thread::sleep_for(
           std::chrono::microseconds(random() % 2000 + (i % 8 == 0 ? 8000 : 0)));
-      ended =
-          Clock::now(); // a waiting thread gets the core after the end, on machines with few cores
+      // A waiting thread gets the core after the end, on machines with few cores.
+      ended = Clock::now();
     }
     std::chrono::duration<double, std::micro> latency = ended - begun;
     took.push_back(latency.count());

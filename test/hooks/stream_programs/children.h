@@ -28,8 +28,8 @@ struct Counts {
 };
 
 struct ChildResult {
-  bool finished =
-      false;          ///< the child ended by itself, with status 0, and never exceeded the patience
+  /// The child ended by itself, with status 0, and never exceeded the patience.
+  bool finished = false;
   std::string ending; ///< how, where it did not
   Counts counts;
 };

@@ -9,8 +9,8 @@ namespace tally::programs {
 struct GeneratorOptions {
   int operations = 60; ///< approximate number; up to twice as many
   int threads = 0;     ///< 0: one to maxThreads
-  std::uint32_t rounds =
-      12; ///< largest number of turns of a kernel's loop; some kernels make ten times as many
+  /// Largest number of turns of a kernel's loop; some kernels make ten times as many.
+  std::uint32_t rounds = 12;
   std::uint32_t words = 1024; ///< of a buffer, at most
 };
 

@@ -111,10 +111,10 @@ private:
   void complete(int thread) { completed[static_cast<std::size_t>(thread)] |= closures.back(); }
 
   std::vector<Operation> admitted;
-  std::vector<OperationSet>
-      closures; ///< by operation: the operations that are over before it ends, itself included
-  std::vector<OperationSet>
-      possible; ///< likewise: the operations that it may wait for, by any rule
+  /// By operation: the operations that are over before it ends, itself included.
+  std::vector<OperationSet> closures;
+  /// Likewise: the operations that it may wait for, by any rule.
+  std::vector<OperationSet> possible;
   std::array<OperationSet, maxThreads> issued, completed;
   std::map<int, BufferState> buffers;
   std::map<int, StreamState> streams;
