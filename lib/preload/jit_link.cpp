@@ -22,7 +22,7 @@ using CodeSize = int (*)(Link, std::size_t *);
 using Code = int (*)(Link, void *);
 using Destroy = int (*)(Link *);
 
-/// The functions that are led to the hooks.
+/// The functions that are redirected to the hooks.
 struct Calls {
   AddData addData = nullptr;
   AddFile addFile = nullptr;

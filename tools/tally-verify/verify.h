@@ -25,12 +25,13 @@ struct VerifyOptions {
   /// user's kernels, and for variants 2^24 plus 64 for each thread-instruction of the user's
   /// kernels.
   std::optional<std::uint64_t> stepLimit;
-  std::uint32_t userSchedules = 5;        ///< further runs of an order-independent user's kernel
+  std::uint32_t userSchedules = 5; ///< further runs of the user's kernel, if its result does not
+                                   ///< depend on the order of blocks
   std::uint32_t randomPlans = randomRuns; ///< PlanShape::randomPlans
   std::uint64_t scheduleSeed = 0;         ///< PlanShape::scheduleSeed
 };
 
-/// Takes the emulator some ten seconds.
+/// Default limit on a launch's steps, which takes the emulator some ten seconds.
 inline constexpr std::uint64_t defaultUserSteps = std::uint64_t{1} << 30;
 
 /// Returns the comparison for a kernel whose result depends on the order of blocks, if the user

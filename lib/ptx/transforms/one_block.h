@@ -12,8 +12,8 @@
 
 namespace tally::ptx {
 
-/// Returns the ways to write workers, the default first: this one where workers may spend
-/// themselves.
+/// Returns the codings of the workers, the default first. This coding is the default where workers
+/// may spend themselves.
 std::vector<Coding> codingsWithOneBlock(const PassInput &input, Kind kind);
 
 /// Whether `input` asks for this coding.

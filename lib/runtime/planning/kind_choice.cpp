@@ -162,8 +162,8 @@ const std::shared_ptr<LaunchPlan> &KindChoice::pick(Nanoseconds bound, bool meas
   return ways[current];
 }
 
-/// The way that stops inside blocks, if blocks are too long for the other ways. Once taken it is
-/// kept until blocks are clearly shorter.
+/// The way that stops inside blocks, if blocks are too long for the other ways. Once taken, the
+/// choice stays until blocks are clearly shorter.
 std::optional<std::size_t> KindChoice::wayInside(Nanoseconds bound, Nanoseconds assumed) {
   if (!blocks)
     return std::nullopt;

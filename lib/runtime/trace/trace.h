@@ -1,4 +1,4 @@
-// Trace of which work ran when and which work yielded, for Perfetto or chrome://tracing.
+// Trace of the times at which work ran and yielded, for Perfetto or chrome://tracing.
 //
 // Events go into a ring of fixed size; the newest events stay. Threads record only what they do or
 // see anyway: the dispatcher's thread records what it sends and what comes back, and the monitor

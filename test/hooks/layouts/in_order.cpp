@@ -1,4 +1,4 @@
-// Gives the fake driver the emulator's streams. The only part that knows of tally.
+// Gives the fake driver the emulator's streams. The only part that mentions Tally.
 #include "tables/cuda_api.h"
 
 #include <dlfcn.h>

@@ -99,8 +99,8 @@ struct RuntimeOptions {
   Sharing sharing = Sharing::Tally;
   /// When best-effort work may run (docs/reference/policies.md).
   AnyPolicy policy;
-  /// How long a request may have to wait for best-effort work: the runtime sends ahead kernels that
-  /// cannot yield for at most so long, or a single longer kernel. 1 us to 1 s.
+  /// Longest time that a request may wait for best-effort work: the runtime sends ahead kernels
+  /// that cannot yield for at most so long, or a single longer kernel. 1 us to 1 s.
   std::chrono::nanoseconds bound{20000};
   /// Above 0: best-effort kernels that cannot yield run on only so many of the device's SMs (in a
   /// green context). open() fails where the device cannot divide its SMs. Only for Sharing::Tally.
@@ -134,7 +134,7 @@ struct RuntimeOptions {
   /// process waits for this so long at most, up to 600 s. Under MPS a process that dies with
   /// kernels in flight may take the server along. 0: SIGTERM is not handled.
   std::chrono::milliseconds drainOnTermination{0};
-  /// Path of a trace for Perfetto or chrome://tracing: which work ran when, and which work yielded
+  /// Path of a trace for Perfetto or chrome://tracing, with the times at which work ran and yielded
   /// (docs/guide/watch.md). The destructor or writeTrace() writes it. %p in the path stands for the
   /// process's number. Empty: $TALLY_TRACE, and if that is not set no trace. Only for
   /// Sharing::Tally.
