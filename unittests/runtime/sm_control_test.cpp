@@ -76,9 +76,8 @@ TEST_CASE("SMs beside requests: fewer where requests queue half of the time") {
     Served served;
     served.period = 2ms;
     SmControl control;
-    SmControl::Goal goal{
-        1.25, 0ns,
-        queues}; // the goal with a queue is 1.08; with 32 SMs requests take 1.12 times as long
+    // The goal with a queue is 1.08; with 32 SMs requests take 1.12 times as long.
+    SmControl::Goal goal{1.25, 0ns, queues};
     CHECK(served.serve(control, goal, 1000) == static_cast<std::uint32_t>(sms));
   }
 }
