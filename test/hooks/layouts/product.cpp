@@ -7,13 +7,13 @@
 #define WAY_DLSYM 1         // looks cuLaunchKernel up
 #define WAY_PROC_ADDRESS 2  // asks cuGetProcAddress_v2, as the CUDA runtime does
 #define WAY_PROC_ADDRESS1 3 // asks the first cuGetProcAddress
-#asks cuGetProcAddress for itself, and the result for the launch
-#define WAY_DEFAULT 5 // looks up in the global scope
-#define WAY_LINKED 6  // is linked with the driver
-#define WAY_TABLE 7   // linked; the address lies in a table of the library's data
-#define WAY_EARLY 8   // looks up in a constructor, as cuBLASLt
-#likewise, and keeps the address in allocated memory
-#define WAY_PRIVATE 10 // asks for a private table first
+#define WAY_SELF 4          // asks cuGetProcAddress for itself, and the result for the launch
+#define WAY_DEFAULT 5       // looks up in the global scope
+#define WAY_LINKED 6        // is linked with the driver
+#define WAY_TABLE 7         // linked; the address lies in a table of the library's data
+#define WAY_EARLY 8         // looks up in a constructor, as cuBLASLt
+#define WAY_HIDDEN 9        // likewise, and keeps the address in allocated memory
+#define WAY_PRIVATE 10      // asks for a private table first
 
 #undef cuGetProcAddress
 
