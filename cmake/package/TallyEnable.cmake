@@ -1,8 +1,8 @@
 # tally_enable(TARGET... [VARIANTS KIND...] [ARCHS ARCH...] [KERNELS REGEX] [PROFILES FILE...])
 #
-# Lets the kernels of the targets make way for other work: every object that the CUDA compiler makes
-# for them is rewritten in place by tally-ptxopt, and what they are linked into is linked with
-# tally::runtime. Call it for executables and shared libraries, and for the static and object
+# Lets the kernels of the targets yield to other work: tally-ptxopt rewrites in place every object
+# that the CUDA compiler makes for them, and the programs and libraries of the targets are linked
+# with tally::runtime. Call it for executables and shared libraries, and for the static and object
 # libraries that hold their kernels, in any order, after add_executable() and add_library().
 #
 #   VARIANTS  kinds to write: slice, guard, persistent, pause, checkpoint, or all (default: what runs

@@ -26,7 +26,7 @@ struct Cell {
   std::vector<Served> served;
   double seconds = 0;      ///< from the start until the last request and step were done
   double active = 0;       ///< seconds of them in which a request was being served
-  std::uint64_t steps = 0; ///< of training, in `seconds`
+  std::uint64_t steps = 0; ///< training steps in `seconds`
   std::optional<TrainingResult> trained; ///< where there was training
   tally::runtime::Statistics statistics;
 };
@@ -46,7 +46,7 @@ TrainingAlone runTrainingAlone(const Workload &workload, const TrainingProblem &
 
 /// Trains a transformer for `steps` steps, alone on the device.
 struct TransformerTraining {
-  std::vector<float> gradients; ///< of the first step
+  std::vector<float> gradients; ///< gradients of the first step
   TrainingResult first, last;
 };
 TransformerTraining trainTransformer(const Workload &workload, const TransformerProblem &problem,

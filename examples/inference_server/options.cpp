@@ -219,7 +219,7 @@ TransformerShape transformerShape(const Options &options) {
   shape.inputs = training.inputs;
   shape.classes = training.classes;
   shape.chunk = training.chunk;
-  // The largest heads that the kernels take, and at least two of them where there is room.
+  // The largest heads that the kernels support, and at least two of them where the width allows it.
   int headSize = 64;
   while (headSize > 8 && (shape.width % headSize != 0 || shape.width < 2 * headSize))
     headSize /= 2;

@@ -7,7 +7,7 @@
 
 namespace inference_server {
 
-/// What training has come to.
+/// The result of training.
 struct TrainingResult {
   std::uint64_t steps = 0;
   std::vector<float> parameters;

@@ -1,7 +1,7 @@
 /**
  * @file
- * What the processes on a GPU do, as their arena shows it: for tools and exporters. A reader takes
- * no slot in the arena, and the processes in the arena do not see it. Reading takes some
+ * The state of the processes on a GPU, as their arena shows it: for tools and exporters. A reader
+ * takes no slot in the arena, and the processes in the arena do not see it. Reading takes some
  * microseconds and slows no process down.
  *
  *     tally_report *report;

@@ -45,7 +45,7 @@ extern "C" {
 /** The version of the library, as ::TALLY_VERSION of its header. */
 int tally_version(void);
 
-/** What a call returns. */
+/** The status that a call returns. */
 typedef enum tally_status {
   TALLY_OK = 0,            /**< the call succeeded */
   TALLY_ERROR = 1,         /**< tally_last_error() says what failed */
@@ -63,7 +63,8 @@ typedef enum tally_class {
   TALLY_CLASS_BEST_EFFORT = 1 /**< work that may wait */
 } tally_class;
 
-/** How best-effort work shares the GPU. The last two modes are baselines for comparison. */
+/** The mode in which best-effort work shares the GPU. The last two modes are baselines for
+ * comparison. */
 typedef enum tally_sharing {
   TALLY_SHARING_TALLY = 0,        /**< variants of the kernels, under the policy */
   TALLY_SHARING_LOW_PRIORITY = 1, /**< the user's kernels on a stream of low priority */
@@ -176,7 +177,7 @@ typedef struct tally_options {
   uint64_t pause_deadline_nanoseconds;
 
   uint32_t profiling; /**< whether kinds are chosen by measuring launches: 0 off, 1 on */
-  /** How many events, the newest ones, a trace holds: 16 to 16,777,216; 0: $TALLY_TRACE_EVENTS, or
+  /** Number of events, the newest ones, in a trace: 16 to 16,777,216; 0: $TALLY_TRACE_EVENTS, or
    * 131,072. */
   uint32_t trace_events;
   /** With `profiling`: the file that keeps the measurements; NULL: for a GPU a file in
@@ -300,7 +301,7 @@ tally_status tally_copy_to_host(tally_runtime *runtime, tally_stream stream, voi
 tally_status tally_fill(tally_runtime *runtime, tally_stream stream, tally_device_pointer to,
                         uint8_t value, size_t bytes);
 
-/** How a kernel is launched. */
+/** The shape of a launch. */
 typedef struct tally_launch_shape {
   size_t size;      /**< in bytes; tally_shape() sets it */
   tally_dim3 grid;  /**< in thread blocks */

@@ -43,7 +43,7 @@ enum class Class : std::uint8_t {
   BestEffort ///< work that may wait
 };
 
-/// How best-effort work shares the GPU; ::tally_sharing.
+/// The mode in which best-effort work shares the GPU; ::tally_sharing.
 enum class Sharing : std::uint8_t {
   Tally,       ///< variants of the kernels, under the policy
   LowPriority, ///< baseline: the user's kernels on a stream of low priority
@@ -103,7 +103,7 @@ inline Result<void> check(tally_status status) {
 /// and empty mean the default.
 struct Options {
   std::string device = "cuda";       ///< "cuda" or "emulator"
-  Sharing sharing = Sharing::Tally;  ///< how best-effort work shares the GPU
+  Sharing sharing = Sharing::Tally;  ///< mode in which best-effort work shares the GPU
   Policy policy;                     ///< when best-effort work may run
   std::chrono::nanoseconds bound{0}; ///< longest wait of a request, 1 us to 1 s; 0: 20 us
   std::string kinds; ///< kinds of variants in the order of preference, "guard,slice"; or "none"
@@ -120,7 +120,7 @@ struct Options {
   std::string arenaGroup;            ///< with `usesArena`: group whose members may join
   bool bestEffortOnly = false;       ///< with `usesArena`: no client is of high priority
   std::uint32_t bestEffortClass = 0; ///< with `usesArena`: 1 (the highest) to 4; 0: 1
-  /// How long the process waits for the device on SIGTERM, 600 s at most; 0: SIGTERM is not
+  /// Longest wait of the process for the device on SIGTERM, at most 600 s; 0: SIGTERM is not
   /// handled.
   std::chrono::milliseconds drainOnTermination{0};
 };

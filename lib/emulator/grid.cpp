@@ -34,7 +34,7 @@ struct GridExecution::State {
     return std::make_unique<Cluster>(launch);
   }
 
-  std::uint64_t clusters = 0; ///< of a cooperative grid, which is one unit of work; else 0
+  std::uint64_t clusters = 0; ///< clusters of a cooperative grid, which is one unit of work; else 0
 
   void makeCooperative() {
     constexpr std::size_t workspaceBytes = 256;

@@ -38,7 +38,7 @@ struct Version {
   CodeSize codeSize = nullptr;
 };
 
-constexpr std::size_t mostVersions = 32; // of all libraries of a process
+constexpr std::size_t mostVersions = 32; // versions of all libraries of a process
 std::array<Version, mostVersions> versions;
 
 hooks::LoadedImages &images() { return hooks::Hooks::shared().loadedImages(); }

@@ -56,7 +56,7 @@ void updatedNodes() {
     stream.wait();
   }
   EXPECT(a.value() == static_cast<int>(want));
-  // What was refused changes nothing.
+  // A refused update changes nothing.
   KernelNode<int *, int> changed(step, a.data, 99);
   EXPECT(cudaGraphExecKernelNodeSetParams(executable, fill, &changed.parameters) != cudaSuccess);
   cudaGetLastError();

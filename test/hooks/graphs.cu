@@ -79,8 +79,8 @@ void accumulate() {
   MUST(cudaGraphDestroy(graph));
 }
 
-/// A host function writes pinned memory that a later copy reads. (In pageable memory the copy need
-/// not find it: plain CUDA on an H200 read what earlier replays had written.)
+/// A host function writes pinned memory that a later copy reads. (A copy from pageable memory need
+/// not read the new values: plain CUDA on an H200 read what earlier replays had written.)
 void hostNodes() {
   struct Written {
     int *pinned;

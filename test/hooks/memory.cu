@@ -3,7 +3,7 @@
 //
 //   memory QUOTA RESERVE    in bytes, 0: none; as TALLY_MEMORY_QUOTA and TALLY_MEMORY_RESERVE say
 //
-// Without arguments it checks that there is no limit but the device's.
+// Without arguments the program checks that the device's limit is the only one.
 #include "check.h"
 
 #include <cstddef>

@@ -32,7 +32,7 @@ __global__ void checkpoint_dynamic(unsigned *out, int bytes, int rounds) {
     int at = (threadIdx.x + round * 5) % bytes;
     atomicAdd(&total, pool[at] * (round + 1));
     __syncthreads();
-    pool[(at * 3) % bytes] ^= 0; // each keeps what it is
+    pool[(at * 3) % bytes] ^= 0; // the value stays the same
     if (threadIdx.x == 0)
       pool[round % bytes] += static_cast<unsigned char>(total);
     __syncthreads();

@@ -45,7 +45,7 @@ extern "C" __global__ void count_arrivals(unsigned *out, unsigned *arrived) {
   }
   out[blockIdx.x] = 1;
 }
-// Until nobody has come.
+// Waits until no block has come.
 extern "C" __global__ void count_first(unsigned *out, unsigned *next, unsigned limit) {
   while (atomicAdd(next, 1) >= limit) {
   }
@@ -64,7 +64,7 @@ extern "C" __global__ void count_gap(unsigned *out, unsigned *next) {
     before = now;
   out[blockIdx.x] = 1;
 }
-// Somebody counts down again.
+// Another block counts down again.
 extern "C" __global__ void count_down(unsigned *out, unsigned *next, unsigned limit) {
   while (atomicAdd(next, 1) < limit)
     out[blockIdx.x] += 1;

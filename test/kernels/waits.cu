@@ -37,7 +37,7 @@ extern "C" __global__ void wait_napping(unsigned *out, unsigned *flag) {
   }
   out[blockIdx.x] = blockIdx.x;
 }
-// By an acquiring load.
+// Waits by an acquiring load.
 extern "C" __global__ void wait_acquire(unsigned *out, unsigned *flag) {
   unsigned value;
   if (blockIdx.x + 1 < gridDim.x)

@@ -1,6 +1,5 @@
 // Makes, uses and destroys streams, clients and modules again and again, and fails where the
-// process's or the device's memory grows; on a GPU it adopts a stream and a function of its own
-// too.
+// process's or the device's memory grows; on a GPU it also adopts its own stream and function.
 //
 //   lifetimes                         on the emulator, 200 times
 //   lifetimes cuda 10000 [BUNDLE]     on the first GPU, which nobody else uses meanwhile; BUNDLE:

@@ -21,7 +21,7 @@
 
 namespace tally::test {
 
-/// What a launch handed over.
+/// The arguments of a launch.
 struct FakeLaunch {
   std::string name;
   dim3 grid, block;
@@ -100,7 +100,7 @@ public:
   /// is nullptr.
   std::map<std::string, std::set<cudaStream_t>> streamsOf;
   std::atomic<int> resets{0};
-  std::atomic<bool> hasNoMemory{false}; ///< of its own, and mapped
+  std::atomic<bool> hasNoMemory{false}; ///< out of device memory, and of mapped memory
   bool driverTellsGraphs = false;       ///< there is a driver below for calls of graphs
   bool driverHasGreenContexts = false;  ///< likewise
   std::atomic<int> greenContexts{0};    ///< live green contexts; a device with one cannot be reset

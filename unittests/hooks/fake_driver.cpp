@@ -95,7 +95,7 @@ CUresult cuCtxGetCurrentFake(CUcontext *context) {
   return CUDA_SUCCESS;
 }
 
-/// What the last cuLaunchKernelEx had.
+/// The configuration of the last cuLaunchKernelEx.
 CUlaunchConfig fakeDriverConfig = {};
 int fakeDriverInt = 0;
 double fakeDriverDouble = 0;

@@ -32,7 +32,7 @@ public:
     --allowed;
     --waiting;
   }
-  /// How many kernels do now.
+  /// Returns the number of kernels that wait now.
   std::int64_t waitingNow() {
     std::unique_lock lock(mutex);
     return waiting;

@@ -269,7 +269,8 @@ TEST_CASE("a fault of the device ends all waits, and is said") {
     CHECK(h.synchronize(nullptr) == cudaErrorIllegalAddress);
     h.cuda.fail(cudaSuccess);
     h.gate.open();
-    CHECK(h.hooks.synchronizeDevice(h.cuda.api()) != cudaSuccess); // of what was given up
+    // The error of operations that were given up.
+    CHECK(h.hooks.synchronizeDevice(h.cuda.api()) != cudaSuccess);
   }
 }
 

@@ -305,7 +305,7 @@ TEST_CASE("work is further ahead where the device ran out of it behind a wait, u
       CHECK(h.synchronize(stream) == cudaSuccess);
     CHECK(eventually([&] {
       bool isOver = h.cuda.api().cudaStreamQuery(stream) == cudaSuccess;
-      h.cuda.api().cudaGetLastError(); // of the answer no
+      h.cuda.api().cudaGetLastError(); // clears the error of a query's answer "no"
       return isOver;
     }));
     std::this_thread::sleep_for(5ms);

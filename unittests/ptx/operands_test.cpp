@@ -1,4 +1,4 @@
-// What instructions and operands become.
+// The parse of instructions and operands.
 #include "parse_text.h"
 
 #include <bit>

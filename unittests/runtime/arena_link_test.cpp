@@ -114,7 +114,7 @@ TEST_CASE("best-effort work is claimed for while there is any and shortly after 
   auto isClaimed = [&](std::uint32_t seenBy) { return others->higherActive(seenBy) != 0; };
   auto above = claimed(others, 1, "trainer");
   (*link)->setBusy(true);
-  CHECK_FALSE(isClaimed(3)); // nobody is below it
+  CHECK_FALSE(isClaimed(3)); // no process is below it
   auto below = claimed(others, 3, "scavenger");
   (*link)->setBusy(true);
   CHECK(isClaimed(3));

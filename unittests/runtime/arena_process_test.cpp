@@ -202,7 +202,7 @@ TEST_CASE("best-effort work is shown to classes below it, while there are any") 
   REQUIRE(within(isClaimed));
   CHECK(clientOf(folder, "trainer").openScopes == 0);
   CHECK(progresses(*arena, "trainer"));
-  CHECK(find(*arena, "batch")->active == 0); // there is nobody below it
+  CHECK(find(*arena, "batch")->active == 0); // no process is below it
   batch.kill();                              // a process that is held back would not reach its end
   arena->clearDeadBestEffort();
   CHECK(within([&] { return !isClaimed(); }));

@@ -46,7 +46,7 @@ public:
 
   /// Call this before the device is opened.
   void setUuid(std::string uuid) { facts.uuid = std::move(uuid); }
-  /// Of an SM, likewise.
+  /// Sets the registers of an SM; call it before the device is opened.
   void setRegisters(std::uint32_t perSm) { facts.registersPerSm = perSm; }
   /// Sets the largest shared memory of a block; call it before the device is opened.
   void setShared(std::uint32_t bytes) { facts.maxSharedBytesPerBlock = bytes; }

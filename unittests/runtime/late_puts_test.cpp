@@ -16,7 +16,7 @@ constexpr std::size_t nonPreemptibleKernel = 4;
 /// Launches, copies and kernels that cannot yield; a record follows each with some probability.
 struct Recorded {
   Program program;
-  std::vector<bool> isFollowed; ///< by a record, by step
+  std::vector<bool> isFollowed; ///< by step: whether a record follows it
 
   static Recorded make(std::uint64_t seed, std::size_t length) {
     Recorded made;

@@ -184,7 +184,7 @@ struct Alternating : Timed {
     harness.device.onBlock = [this](std::optional<Kind> kind) { kinds.push_back(kind); };
   }
   ~Alternating() { harness.device.onBlock = {}; } // before `kinds` is gone
-  std::vector<std::optional<Kind>> kinds;         ///< of the blocks that ran
+  std::vector<std::optional<Kind>> kinds;         ///< kinds of the blocks that ran
 };
 
 } // namespace

@@ -228,7 +228,7 @@ TEST_CASE("for how long nothing pauses doubles with each deadline that is met") 
     CHECK_FALSE(backoff.holds(now + expected));
   }
   backoff.endWell();
-  CHECK(backoff.holds(now + 999ms)); // what was said holds
+  CHECK(backoff.holds(now + 999ms)); // the last decision stays in force
   CHECK(backoff.miss(now) == 10ms);
 }
 

@@ -17,7 +17,7 @@ namespace {
 struct Served {
   std::chrono::nanoseconds alone{1ms}, period{10ms};
   double slowdown = 0.5;
-  bool isTraining = true; ///< best-effort work has something to do
+  bool isTraining = true; ///< best-effort work is ready
   Snapshot now;
 
   Served() {
@@ -63,7 +63,7 @@ TEST_CASE("SMs beside requests: none before a window alone, then as many as the 
   SmControl::Goal goal;
   goal.factor = 1.25; // the goal is 1.175, and 1.155 with a queue for a tenth of the time
   CHECK(served.serve(control, goal, 63) == 0);
-  CHECK(served.serve(control, goal, 1) == 32); // twice what two yields take
+  CHECK(served.serve(control, goal, 1) == 32); // twice the time of two yields
   std::uint32_t sms = served.serve(control, goal, 600);
   CHECK(sms == 40); // with 48 SMs requests would take 1.18 times as long, with 40 SMs 1.15 times
   // The load grows: requests take longer, and the number of SMs shrinks within a window.

@@ -220,7 +220,7 @@ TEST_CASE("a stream that was synchronised stays open for the next request's firs
     one.call();
     CHECK(one.word.requests() == 2);
   }
-  CHECK(one.device.asked == asked); // who waited has said it
+  CHECK(one.device.asked == asked); // the waiting thread has reported the end
 }
 
 TEST_CASE("while a thread waits for a stream the device is not asked whether it is over") {

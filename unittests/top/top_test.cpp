@@ -62,7 +62,7 @@ Look busyLook() {
   return look;
 }
 
-/// What the program writes.
+/// Returns the output of the program.
 std::string output(const std::string &words) {
   std::string text;
   FILE *pipe = popen((TALLY_TOP " " + words + " 2>&1").c_str(), "r");

@@ -299,7 +299,7 @@ TEST_CASE("polls are refused where ptxas rounds otherwise in a loop than in an u
   CHECK(refused(begin, "cvt.rn.f32.u32 %f5,%r1; ex2.approx.f32 %f2,%f5;", many));
   CHECK(refused(begin, count + "mul.f32 %f5,%f3,0f40000000; div.full.f32 %f2,%f1,%f5;", many));
   CHECK(refused(begin, count + "div.full.f32 %f2,%f3,0f40400000;", many));
-  // What the turns leave behind.
+  // A value of the turns that is used after the loop.
   CHECK(refused(begin, count, many, "div.full.f32 %f2,%f1,%f3;"));
   // An exact operation; an immediate divisor; a divisor or a counter whose value comes from memory.
   CHECK_FALSE(refused(begin, divided("div.rn.f32", "%f3"), many));

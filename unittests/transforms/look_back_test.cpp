@@ -129,7 +129,7 @@ TEST_CASE("other writes") {
   CHECK(waitsOf("st.volatile.global.u32 [output],1;" + kernel(back), output) == unknown);
   CHECK(waitsOf("call.uni f, (%rd1);" + kernel(back),
                 ".func f(.reg .u64 %a) { st.volatile.u32 [%a],7; ret; }") == unknown);
-  // Nobody writes the word.
+  // No block writes the word.
   CHECK(waitsOf(back + "mul.wide.s32 %rd4,%r3,4; add.s64 %rd5,%rd1,%rd4;" + spin + "ret;") ==
         unknown);
 }

@@ -13,7 +13,7 @@ namespace tally::ptx {
 /// memory, %rd2 a handle of a texture or a surface, %rd3 a descriptor of a tensor. %r9 and %rd9
 /// hold the address of the shared variable `s`, %r10 that of the mbarrier `m`.
 struct Reading {
-  std::string_view opcode; ///< the one that reads
+  std::string_view opcode; ///< opcode of the reading instruction
   std::string_view text;
   bool needsAid = false; ///< a poll only together with a fence, an acquiring read or a nanosleep
 };

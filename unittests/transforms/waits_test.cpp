@@ -228,7 +228,7 @@ TEST_CASE("a retry that a later turn ends, which finds what was stored") {
         "setp.le.f32 %p1,%f4,%f3;", "setp.eq.s32 %p1,%r4,%r3;", "setp.gt.u32 %p1,%r4,9;",
         "setp.lt.s32 %p1,%r4,%r5;", "setp.lt.f32 %p1,%f4,%f5;",
         "setp.ltu.f32 %p2,%f4,%f3; not.pred %p1,%p2;",
-        // Of a part of it.
+        // True for a part of the value only.
         "setp.lt.s16 %p1,%r4,%r3;", "setp.lt.f16x2 %p1|%p2,%r4,%r3;",
         // Either condition is enough to repeat.
         "setp.lt.s32 %p2,%r4,%r3; setp.ne.s32 %p3,%r4,9; or.pred %p1,%p2,%p3;",

@@ -51,7 +51,7 @@ bool contains(const std::string &text, const char *part) {
   return text.find(part) != std::string::npos;
 }
 
-/// How many variants were emitted.
+/// Returns the number of emitted variants.
 std::size_t checkRewrite(const std::string &text, int version, int arch) {
   auto parsed = ptx::parse(text);
   REQUIRE(std::holds_alternative<ptx::Module>(parsed));

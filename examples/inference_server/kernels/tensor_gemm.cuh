@@ -116,7 +116,7 @@ __device__ __forceinline__ void product(const __half *a, const __half *b, int m,
   bring(0, kBegin);
   int buffer = 0;
   for (int k0 = kBegin; k0 < kEnd; k0 += slab) {
-    bring(buffer ^ 1, k0 + slab); // past the last slab: zeros, which nobody reads
+    bring(buffer ^ 1, k0 + slab); // past the last slab: zeros, which no thread reads
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     __syncthreads();
     multiply<transposedA, transposedB>(slabs.a[buffer], slabs.b[buffer], sum);

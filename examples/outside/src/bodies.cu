@@ -33,8 +33,9 @@ __global__ void accelerate(const float4 *bodies, float3 *accelerations, int coun
   countInteractions(count);
 }
 
-/// One step of time. It calls nothing of other units, so this kernel can be interrupted; accelerate
-/// cannot, since what accelerationBy does is known only when the device's code is linked.
+/// One step of time. It calls no function of another unit, so this kernel can be interrupted.
+/// accelerate cannot, since the code of accelerationBy is known only when the device code is
+/// linked.
 __global__ void move(const float4 *bodies, const float3 *accelerations, float4 *moved, int count) {
   int mine = blockIdx.x * blockSize + threadIdx.x;
   if (mine >= count)

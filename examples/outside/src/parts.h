@@ -1,5 +1,5 @@
-// The parts of the program. Each computes something on the device, compares with the CPU and prints
-// one line: its name, what was compared, and a hash of the result's bits.
+// The parts of the program. Each part computes on the device, compares the result with the CPU's
+// and prints one line: its name, the comparison, and a hash of the result's bits.
 #ifndef OUTSIDE_PARTS_H
 #define OUTSIDE_PARTS_H
 

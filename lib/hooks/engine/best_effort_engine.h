@@ -117,7 +117,7 @@ public:
     return ahead->tryPass(stream, work, noted, meet);
   }
   bool isAhead() { return ahead && ahead->isAlone(); }
-  /// How often best-effort work was asked to yield.
+  /// Number of times that best-effort work was asked to yield.
   std::uint64_t requestsSoFar() const { return activity.controlWord().requests(); }
   /// Makes a call on the calling thread when its turn on the stream comes. `launches`: the call may
   /// launch a kernel. `identity` stands for the kernel, so that the engine can learn its duration.

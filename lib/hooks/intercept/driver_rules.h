@@ -1,4 +1,4 @@
-// The rules that driver_api.def names: what the wrappers of the driver's calls do.
+// The rules that driver_api.def names: the actions of the wrappers of the driver's calls.
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_DRIVER_RULES_H
 #define TALLY_LIB_HOOKS_INTERCEPT_DRIVER_RULES_H
 

@@ -118,7 +118,7 @@ private:
   mutable std::shared_mutex mutex; ///< guards the members below, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;
   std::unordered_map<const void *, std::shared_ptr<Image>> byKernel;
-  std::unordered_map<std::string, std::string> compiledTexts; ///< by the code's key
+  std::unordered_map<std::string, std::string> compiledTexts; ///< texts by the code's key
   const CudaApi *served = nullptr;
   std::mutex waking;
   std::condition_variable woken;

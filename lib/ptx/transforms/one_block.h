@@ -21,7 +21,7 @@ bool asksForOneBlock(const PassInput &input);
 
 /// The parts that one kind adds, as instructions that end in "\n\t"; names as in emit.h.
 struct OneBlockParts {
-  std::string declarations; ///< of the registers that the other parts use
+  std::string declarations; ///< declarations of the registers that the other parts use
   std::string blockStart;   ///< before the body, in each thread
   /// Thread 0's code where the epoch has not passed, with the control word in %tally_d0. Ends in a
   /// branch: to $tally_index, to take a block; or to $tally_judge, with another word.

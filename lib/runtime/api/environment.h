@@ -72,7 +72,7 @@ struct PauseSettings {
   std::uint32_t deadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
 };
 
-/// Of best-effort processes only.
+/// Settings of best-effort processes only.
 struct MemorySettings {
   MemoryAmount quota;   ///< TALLY_MEMORY_QUOTA
   MemoryAmount reserve; ///< TALLY_MEMORY_RESERVE

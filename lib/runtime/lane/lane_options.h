@@ -38,7 +38,7 @@ struct LaneOptions {
   /// Whether kinds are chosen by measuring launches; and the store of measurements, nullptr: none.
   bool measures = false;
   ProfileStore *profiles = nullptr;
-  /// Above 0: kernels that cannot yield run on a stream with so many of the device's SMs.
+  /// Above 0: kernels that cannot yield run on a stream with this many of the device's SMs.
   std::uint32_t smsOfNonPreemptible = 0;
   /// The lane has a stream of each size. Variants go there while the policy gives best-effort work
   /// a part of the SMs.

@@ -51,7 +51,7 @@ public:
   /// The host's part of the batch's time, if the device was idle before the batch; else zero.
   Nanoseconds launchTurn(const Batch &batch) const;
 
-  /// How long the lane's work has been on the device: in all, and of one client.
+  /// Time that the lane's work has been on the device: in all, and of one client.
   Nanoseconds ran() const { return ranInAll; }
   Nanoseconds ranOf(std::uint32_t client, std::uint32_t generation) const {
     bool isKnown = client < ranByClient.size() && ranByClient[client].generation == generation;
@@ -75,14 +75,15 @@ private:
   Nanoseconds ranInAll{0};
   LaunchPace lately;
   struct RanOfClient {
-    std::uint32_t generation = 0; // of the client with the number
+    std::uint32_t generation = 0; // generation of the client with the number
     Nanoseconds ran{0};
   };
   std::vector<RanOfClient> ranByClient;
   Nanoseconds collectedAt{0};
-  Nanoseconds shortest = anyDuration; // of a batch on an idle device, as the host saw it
-  std::uint64_t lastEpoch = 0;        // epoch of the batch collected last
-  bool hadMore = false;               // whether the lane had more to send then
+  // Shortest time of a batch on an idle device, as the host saw it.
+  Nanoseconds shortest = anyDuration;
+  std::uint64_t lastEpoch = 0; // epoch of the batch collected last
+  bool hadMore = false;        // whether the lane had more to send then
 };
 
 } // namespace tally::runtime

@@ -6,7 +6,7 @@
 #include <atomic>
 
 namespace tally::hooks {
-/// Of real_api.cpp: the process's emulator.
+/// The process's emulator; defined in real_api.cpp.
 extern std::atomic<const CudaApi *> tallySharedEmulator2;
 } // namespace tally::hooks
 

@@ -30,7 +30,7 @@ struct Counts {
 struct ChildResult {
   /// The child ended by itself, with status 0, and never exceeded the patience.
   bool finished = false;
-  std::string ending; ///< how, where it did not
+  std::string ending; ///< the way in which the child ended, if it did not finish
   Counts counts;
 };
 

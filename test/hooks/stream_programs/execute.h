@@ -36,7 +36,7 @@ private:
 
 enum class Priorities : std::uint8_t {
   None,   ///< streams are created without one
-  Mixed,  ///< with what the program says
+  Mixed,  ///< with the priorities of the program
   Lowest, ///< all with the device's lowest
 };
 

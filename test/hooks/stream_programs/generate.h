@@ -11,7 +11,7 @@ struct GeneratorOptions {
   int threads = 0;     ///< 0: one to maxThreads
   /// Largest number of turns of a kernel's loop; some kernels make ten times as many.
   std::uint32_t rounds = 12;
-  std::uint32_t words = 1024; ///< of a buffer, at most
+  std::uint32_t words = 1024; ///< largest number of words in a buffer
 };
 
 /// Returns the same program for the same seed and options.

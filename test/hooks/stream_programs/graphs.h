@@ -76,7 +76,7 @@ private:
 
   const Handles &handles;
   std::vector<Operation> body;
-  std::vector<HostCall> hostCalls; ///< of host nodes, by position
+  std::vector<HostCall> hostCalls; ///< calls of host nodes, by position
   int stream, owner;
   bool byNodes;
   std::vector<cudaGraphNode_t> nodes;

@@ -124,7 +124,7 @@ private:
   int threads;
   bool hasCaptures = false, hasWaitedForDevice = false;
   OperationSet settled, actions, hostFunctions;
-  OperationSet ahead, mayBeAhead; ///< of the current operation
+  OperationSet ahead, mayBeAhead; ///< operations ahead of the current operation
 };
 
 /// Returns whether the operation also reads its buffer `to`; only complete overwriting does not.

@@ -1,4 +1,4 @@
-// What Order says of graphs.
+// The rules of Order for graphs.
 #include "order.h"
 
 #include <algorithm>

@@ -30,7 +30,7 @@ struct Contexts {
 
   std::mutex mutex; ///< guards what follows
   CUctx_st primary;
-  int retained = 0; ///< of the primary one
+  int retained = 0; ///< retain count of the primary context
   std::vector<std::unique_ptr<CUctx_st>> made;
   std::unordered_map<const void *, CUcontext> owners;
 

@@ -72,7 +72,7 @@ std::string ptxOf(const void *wrapper) {
   return {};
 }
 
-/// What one object has registered.
+/// The code and symbols that one object has registered.
 struct Module {
   const void *wrapper;
   bool hasFunctions = false; ///< launches name its kernels by their CUfunctions
@@ -174,7 +174,8 @@ using namespace tally::preload_runtime;
 
 extern "C" {
 
-// What the objects call ---------------------------------------------------------------------------
+// The functions that nvcc's objects call
+// -----------------------------------------------------------
 
 void **__cudaRegisterFatBinary(void *wrapper) {
   Registered &all = Registered::get();

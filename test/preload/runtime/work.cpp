@@ -14,7 +14,7 @@ template <class Call> cudaError_t withKernel(const void *function, Call call) {
   });
 }
 
-/// By either call for launches.
+/// Launches by either launch call of the driver.
 CUresult launched(const Driver &driver, CUfunction kernel, dim3 grid, dim3 block, void **arguments,
                   std::size_t shared, CUstream stream) {
   if (grid.x % 2 == 0) {
@@ -74,7 +74,7 @@ template <class Call> cudaError_t withVariable(const void *symbol, std::size_t o
   });
 }
 
-/// What `allocate(driver, address)` allocates.
+/// Allocates memory by `allocate(driver, address)`.
 template <class Allocate> cudaError_t allocated(void **result, Allocate allocate) {
   return served([&](const Driver &driver) {
     CUdeviceptr address = 0;

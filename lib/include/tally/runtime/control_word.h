@@ -79,7 +79,7 @@ constexpr ControlFields decodeControl(std::uint64_t word) {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// How much of the best-effort work under way pauses when it is told to.
+/// The part of the in-flight best-effort work that can pause in place.
 enum class Pausing : std::uint8_t { None, Some, All };
 
 /// The clock of the runtime.
@@ -322,7 +322,7 @@ public:
   }
 
   std::uint64_t currentEpoch() const { return epoch.load(); }
-  /// How often best-effort work was asked to yield, without disarm().
+  /// Number of times that best-effort work was asked to yield, without disarm().
   std::uint64_t requests() const { return epoch.load() - disarmed.load(); }
   /// When the first request came to which launches of `launchEpoch` yield; only while
   /// currentEpoch() is greater. Knows the last 64 requests only; for an older one returns the
