@@ -44,7 +44,7 @@ struct Totals {
 /// Thread-safe. Never destroyed: threads may use it as long as the process lives.
 class BestEffortEngine {
 public:
-  /// For the activity's device. `trace` notes when which work ran; it may be nullptr.
+  /// For the activity's device. `trace` records the times of the work; it may be nullptr.
   static Result<std::unique_ptr<BestEffortEngine>> create(const CudaApi &api, Activity &activity,
                                                           const Settings &settings,
                                                           runtime::Trace *trace = nullptr);

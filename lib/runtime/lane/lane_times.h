@@ -44,9 +44,9 @@ public:
   /// Call this after the batch was taken. `hasMore`: the lane has more to send.
   void taken(const Batch &batch, bool hasMore);
 
-  /// When the host saw that the last batch was back.
+  /// Time at which the host saw the last batch completed.
   Nanoseconds lastCollected() const { return collectedAt; }
-  /// From when the device could have worked on a batch that goes out now.
+  /// Time from which the device could have worked on a batch that goes out now.
   Nanoseconds waitedFrom(const Batch &batch) const;
   /// The host's part of the batch's time, if the device was idle before the batch; else zero.
   Nanoseconds launchTurn(const Batch &batch) const;
