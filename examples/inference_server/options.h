@@ -24,7 +24,7 @@ enum class Mode { Alone, AloneFlushed, SamePriority, LowPriority, Tally };
 std::string_view name(Mode mode);
 constexpr bool hasTraining(Mode mode) { return mode >= Mode::SamePriority; }
 
-/// What is trained.
+/// The model that the best-effort work trains.
 enum class Job { Transformer, Perceptron };
 
 struct Options {

@@ -2,7 +2,7 @@
 // process's or the device's memory grows; on a GPU it also adopts its own stream and function.
 //
 //   lifetimes                         on the emulator, 200 times
-//   lifetimes cuda 10000 [BUNDLE]     on the first GPU, which nobody else uses meanwhile; BUNDLE:
+//   lifetimes cuda 10000 [BUNDLE]     on the first GPU, without other users meanwhile; BUNDLE:
 //                                     where quickstart_kernels.tally is, if not in the build folder
 #include "lifetimes.h"
 

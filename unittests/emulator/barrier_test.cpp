@@ -176,7 +176,7 @@ TEST_CASE("wrong ids and counts are misuse") {
                         96);
   CHECK(fault.kind == FaultKind::BarrierMisuse);
   CHECK(fault.message.find("barrier 1 expects") != std::string::npos);
-  // Nobody else comes.
+  // No other thread arrives at the barrier.
   CHECK(faultOf("bar.sync 0, 64;", 32).kind == FaultKind::BarrierMisuse);
   CHECK(faultOf("setp.lt.u32 %p1, %lane, 32; @%p1 ret; bar.sync 0, 64;", 64).kind ==
         FaultKind::Deadlock);

@@ -106,7 +106,7 @@ TEST_CASE("what launches touch shares no cache line with what the dispatcher's t
 TEST_CASE(
     "a call that wakes goes behind the listener's write, if that comes within a microsecond") {
   if (std::thread::hardware_concurrency() < 2)
-    return; // nobody listens meanwhile
+    return; // with one core the listener does not run meanwhile
   Written device;
   DeviceControl word(ControlWriter{&device, StreamId{}, 0}, SteadyClock{});
   RequestScopeTracker high(device, word);

@@ -193,7 +193,7 @@ TEST_CASE("over real processes") {
   std::string metrics = output("--prometheus --arena=" + folder.file());
   CHECK(metrics.find("\ntally_request_seconds_count{gpu=\"gpu\",class=\"high\",name=\"server\"") !=
         std::string::npos);
-  // Nobody has noticed.
+  // Neither process noticed the reader.
   CHECK(arena->view().size() == 2);
   CHECK(trainer.finish() == 0);
   CHECK(server.finish() == 0);

@@ -224,7 +224,7 @@ TEST_CASE("a retry that a later turn ends, which finds what was stored") {
     CHECK(reasonsOf(raising(test)) == none);
   }
   for (const char *test :
-       {// True of what was stored, or of something else.
+       {// True for the stored value, or for another value.
         "setp.le.f32 %p1,%f4,%f3;", "setp.eq.s32 %p1,%r4,%r3;", "setp.gt.u32 %p1,%r4,9;",
         "setp.lt.s32 %p1,%r4,%r5;", "setp.lt.f32 %p1,%f4,%f5;",
         "setp.ltu.f32 %p2,%f4,%f3; not.pred %p1,%p2;",

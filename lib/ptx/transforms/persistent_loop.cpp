@@ -253,8 +253,8 @@ std::vector<const Operand *> branchesToLeaves(const Function &function) {
 
 } // namespace
 
-// inc and dec with limits that are never reached, where add would do: ptxas turns an add by a
-// constant into a longer, warp-wide form.
+// The code uses inc and dec, with limits that are never reached, instead of add: ptxas turns an add
+// by a constant into a longer, warp-wide form.
 std::string enter() {
   return emit::testLeader() + emit::loadOpaqueState('x') +
          fmt::format("@!%tally_other red.global.inc.u32 [%tally_d2+{}], {};\n\t", live,

@@ -3,7 +3,7 @@
 //
 //   begin [NAME]      a request on a stream, nothing is put there; answers with what the call
 //   returned nest              one more, on another thread and stream, which both have from then on
-//   end               ends the one that began last, on another thread; answers likewise
+//   end               ends the last begun request, on another thread; answers likewise
 //   library           begins and ends a request in a shared library that is not linked with Tally
 //   best-effort       begins one on a stream of the lowest priority, where there is another one
 //   serve COUNT NAME DEADLINE_US SEED

@@ -32,7 +32,7 @@ inline bool isOnHost(Memory memory) {
   return memory == Memory::Pinned || memory == Memory::Pageable;
 }
 
-// name, what it does. `stream`, `to`, ... are fields of Operation.
+// The kinds of operations and their fields. `stream`, `to`, ... are fields of Operation.
 #define TALLY_OPERATION_KINDS(X)                                                                   \
   X(CreateStream)  /* value: 1 non-blocking; level: its priority in steps below the highest */     \
   X(DestroyStream) /* with work on it or not */                                                    \

@@ -140,8 +140,8 @@ public:
   }
   virtual Result<void> destroyStream(StreamId stream) = 0;
 
-  /// The two copies. The caller leaves the host memory untouched until the copy is done. Copies of
-  /// mapped memory do not block; copies of other memory may.
+  /// Copies between host and device. The caller leaves the host memory untouched until the copy is
+  /// done. Copies of mapped memory do not block; copies of other memory may.
   virtual Result<void> copyToDevice(StreamId stream, DevicePtr to,
                                     std::span<const std::byte> from) = 0;
   virtual Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) = 0;
