@@ -1,5 +1,5 @@
 # Compares nvcc's PTX with the checked-in one: the text must be the same, but for the comments that
-# name the compiler's build. PTX of another release of nvcc says nothing, so it is skipped.
+# name the compiler's build. The test skips PTX of another release of nvcc.
 function(read_ptx file text release)
   file(READ "${file}" content)
   string(REGEX MATCH "Cuda compilation tools, release [0-9.]+" found "${content}")

@@ -1,5 +1,6 @@
-# cmake [-D INPUT=FILE] -D OUTPUT=FILE.cpp -P EmbedBundle.cmake: the bytes of a file as lib/hooks/work/own_bundle.h has them;
-# none where there is no INPUT. The two digits of each byte are swapped.
+# cmake [-D INPUT=FILE] -D OUTPUT=FILE.cpp -P EmbedBundle.cmake: writes the bytes of INPUT in the
+# form that lib/hooks/work/own_bundle.h declares; without INPUT it writes no bytes. The two digits
+# of each byte are swapped.
 set(rows "")
 set(bytes "{}")
 if(INPUT)

@@ -1,13 +1,15 @@
 # cmake -D OBJECT=FILE … -P PackedNames.cmake: makes all names of the object local but those that
 # package/global_names.txt has. Its COMDAT groups must be gone (--force-group-allocation): a linker that took
-# another object's copy of a group would leave what refers to a local name of it without its target.
+# another object's copy of a group would leave references to local names of the group without a
+# target.
 #
 # With INTERFACE_OF=OBJECT, LINK_OPTIONS=FILE and PACKED_LINK_OPTIONS=FILE: the names of the C interface that the
-# other object defines get the prefix __wrap_ here, and the options of LINK_OPTIONS are written with those that
-# lead calls to them. So a program linked by these options takes this object and never the other one.
+# other object defines get the prefix __wrap_ here, and the options of LINK_OPTIONS are written
+# together with the options that redirect calls to the prefixed names. So a program linked by these
+# options takes this object and never the other one.
 cmake_minimum_required(VERSION 3.25)
 
-# defined_names(OBJECT OUT): each as `name type`; the type `u` is STB_GNU_UNIQUE.
+# defined_names(OBJECT OUT): lists each name as `name type`; the type `u` is STB_GNU_UNIQUE.
 function(defined_names object out)
   execute_process(COMMAND "${NM}" -g --defined-only --format=posix "${object}"
     OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
@@ -29,7 +31,7 @@ foreach(list names unique)
   list(JOIN ${list} "\n" text)
   file(WRITE "${OBJECT}.${list}" "${text}\n")
 endforeach()
-# Up to binutils 2.40 at least, objcopy leaves unique names global; weak ones it makes local.
+# objcopy leaves unique names global, up to binutils 2.40 at least; it makes weak names local.
 execute_process(COMMAND "${OBJCOPY}" "--weaken-symbols=${OBJECT}.unique" "${OBJECT}" COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND "${OBJCOPY}" "--localize-symbols=${OBJECT}.names" "${OBJECT}" COMMAND_ERROR_IS_FATAL ANY)
 

@@ -1,13 +1,13 @@
-# tally_kernels(NAME SOURCE.cu [HEADERS FILE...] [VARIANTS KIND,...]): compiles CUDA C++ to PTX and that to a bundle with
-# every variant, or those named. Sets <NAME>_BUNDLE to the bundle's path, or to nothing where none can be made, and
-# makes a target <NAME>.
+# tally_kernels(NAME SOURCE.cu [HEADERS FILE...] [VARIANTS KIND,...]): compiles CUDA C++ to PTX, and
+# the PTX to a bundle with every variant, or those named. Sets <NAME>_BUNDLE to the bundle's path,
+# or to nothing where none can be made, and makes a target <NAME>.
 #
-# Without nvcc the .ptx checked in beside the source stands in for it; a test compares the two where
-# there is an nvcc of the same release. Without LLVM, and so without tally-ptxopt, bundles come ready
-# from the directory TALLY_PREBUILT_BUNDLES, as <NAME>.tally.
+# Without nvcc the function takes the .ptx that is checked in beside the source; a test compares the
+# two where nvcc is of the same release. Without LLVM, and so without tally-ptxopt, bundles come
+# ready from the directory TALLY_PREBUILT_BUNDLES, as <NAME>.tally.
 set(TALLY_PREBUILT_BUNDLES "" CACHE PATH "Where ready bundles are, for a build without LLVM")
 
-# --expt-… and the like stay away: the text must come out the same on every machine.
+# Options such as --expt-… are dropped: the PTX must come out the same on every machine.
 set(TALLY_NVCC_PTX_FLAGS -ptx -arch=compute_80 -O3)
 
 function(tally_kernels name source)

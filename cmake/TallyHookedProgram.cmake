@@ -1,8 +1,9 @@
 set(TALLY_PROGRAM_VARIANTS all CACHE STRING "kinds of variants of the programs in benchmarks and tests, as tally-ptxopt's --variants takes them")
 
-# tally_rewritten_object(OBJECT SOURCE [nvcc option...]): CUDA C++ that does not know of tally, compiled by nvcc:
-# OBJECT.plain.o; and OBJECT.o, the same rewritten. TALLY_HOOKED_DEPENDS: what it includes; TALLY_REWRITE_OPTIONS:
-# more options of tally-ptxopt.
+# tally_rewritten_object(OBJECT SOURCE [nvcc option...]): CUDA C++ that does not know of tally,
+# compiled by nvcc, as OBJECT.plain.o; and the same object rewritten, as OBJECT.o.
+# TALLY_HOOKED_DEPENDS: the files that the source includes; TALLY_REWRITE_OPTIONS: more options of
+# tally-ptxopt.
 function(tally_rewritten_object object source)
   add_custom_command(OUTPUT "${object}.plain.o"
     DEPENDS "${source}" ${TALLY_HOOKED_DEPENDS}
@@ -25,8 +26,8 @@ function(tally_link_hooked)
   endforeach()
 endfunction()
 
-# tally_hooked_program(NAME SOURCE [nvcc option...]): a program of such an object, rewritten and linked with the
-# hooks: NAME; and NAME_plain without tally.
+# tally_hooked_program(NAME SOURCE [nvcc option...]): two programs from such an object: NAME,
+# rewritten and linked with the hooks; and NAME_plain, without Tally.
 function(tally_hooked_program name source)
   set(object "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   tally_rewritten_object("${object}" "${source}" ${ARGN})
@@ -37,8 +38,8 @@ function(tally_hooked_program name source)
   target_link_libraries(${name}_plain PRIVATE CUDA::cudart_static)
 endfunction()
 
-# tally_hooked_programs(NAME SOURCE...): the same of several sources: NAME, NAME_plain, and NAME_scheduled, which
-# is linked with the hooks and whose objects are not rewritten.
+# tally_hooked_programs(NAME SOURCE...): programs from several sources: NAME, NAME_plain, and
+# NAME_scheduled, which is linked with the hooks and whose objects are not rewritten.
 function(tally_hooked_programs name)
   set(plain "")
   set(rewritten "")

@@ -1,5 +1,5 @@
-# The newest LLVM of 22 to 19. Without it the rewriter is left out; runtime, emulator and what uses
-# ready-made bundles still build.
+# The newest LLVM of 22 to 19. Without LLVM the rewriter is left out; the runtime, the emulator and
+# programs that use ready-made bundles still build.
 option(TALLY_STATIC_LLVM "Link tally-ptxopt with LLVM's archives, so that it runs where no LLVM is installed" OFF)
 set(TALLY_HAVE_LLVM OFF)
 foreach(version 22.1 22 21.1 21 20.1 20 19.1 19)
@@ -16,7 +16,7 @@ if(TALLY_HAVE_LLVM)
   target_include_directories(tally_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
   separate_arguments(tally_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
   target_compile_definitions(tally_llvm INTERFACE ${tally_llvm_definitions})
-  # The shared library: a tool starts in 10 ms and links in a second.
+  # Links the shared LLVM library: a tool then starts in 10 ms and links in a second.
   set(tally_llvm_libraries LLVM)
   set(TALLY_PTXOPT_FMT fmt::fmt)
   if(TALLY_STATIC_LLVM)

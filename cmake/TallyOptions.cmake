@@ -1,4 +1,4 @@
-# How every target here is compiled: C++20, assertions kept in Release, warnings on.
+# Options for every target here: C++20, assertions kept in Release, warnings on.
 option(TALLY_WARNINGS_AS_ERRORS "Treat the compilers' warnings as errors" OFF)
 set(TALLY_SANITIZE "" CACHE STRING "Value for -fsanitize=, e.g. address,undefined")
 
@@ -10,7 +10,7 @@ foreach(config RELEASE RELWITHDEBINFO MINSIZEREL)
   string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_${config} "${CMAKE_CXX_FLAGS_${config}}")
 endforeach()
 
-# The runtime is linked into shared libraries too.
+# Shared libraries link the runtime too, so its code is position-independent.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 find_program(TALLY_CCACHE ccache)
@@ -18,13 +18,13 @@ if(TALLY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TALLY_CCACHE}")
 endif()
 
-# As a variable it holds for the targets here. As a feature (cxx_std_20) of theirs it would change how a
-# project that takes this one in compiles its own sources.
+# CMAKE_CXX_STANDARD holds for the targets here alone. The feature cxx_std_20 would also change how
+# a project that includes this one compiles its own sources.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 
 add_library(tally_options INTERFACE)
-# lib/include: headers that the parts share and nobody outside gets.
+# lib/include: headers that the libraries here share and that are not installed.
 target_include_directories(tally_options INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/lib/include")
 # -Wrestrict of g++ 12 warns of a constant in front of a std::string that is moved (GCC bug 105651).
 target_compile_options(tally_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers

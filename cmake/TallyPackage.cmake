@@ -1,4 +1,4 @@
-# What is installed, in two components:
+# Installs two components:
 #
 #   runtime  libtally_runtime.a with all that an application needs (hooks, runtime, emulator), headers,
 #            the link options, the CMake package; tally and tally-top. No LLVM.
@@ -9,10 +9,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(TALLY_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/tally")
 
-# One archive. tally_runtime.o is for who embeds the runtime, and asks for no CUDA runtime; tally_hooks.o is for
-# relinked programs, and has the runtime as well; tally_driver.o is the state that both have to share. Their
-# only global names are those of package/global_names.txt: a program may have names like ours, and its own
-# zstd. A program needs no other library of ours, and the order on the link line matters to nobody.
+# One archive. tally_runtime.o is for programs that embed the runtime, and needs no CUDA runtime;
+# tally_hooks.o is for relinked programs, and has the runtime as well; tally_driver.o has the state
+# that the two must share. Their only global names are those of package/global_names.txt: a program
+# may have names like ours, and its own zstd. A program needs no other library of ours, and the
+# order on the link line does not matter.
 set(decompressors "")
 set(interfaceLibraries "")
 foreach(library zstd lz4)
@@ -28,8 +29,9 @@ foreach(library zstd lz4)
   endif()
 endforeach()
 
-# tally_packed_object(NAME LIBRARIES [DEPENDS FILE...] [BYPRODUCTS FILE...] [OPTIONS -D...]): package/NAME.o of the
-# libraries' objects and the decompressors; the options are PackedNames.cmake's.
+# tally_packed_object(NAME LIBRARIES [DEPENDS FILE...] [BYPRODUCTS FILE...] [OPTIONS -D...]): makes
+# package/NAME.o from the libraries' objects and the decompressors; the options are
+# PackedNames.cmake's.
 function(tally_packed_object name libraries)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPENDS;BYPRODUCTS;OPTIONS")
   set(objects "")
@@ -92,7 +94,8 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfigVersion.cmake" cmake/package/TallyEnable.cmake
   DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT runtime)
 install(TARGETS tally-top tally_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
-# What `tally run` preloads, and what makes variants of kernels that are compiled at run time.
+# The library that `tally run` preloads, and the program that makes variants of kernels that are
+# compiled at run time.
 if(TARGET tally_preload)
   install(TARGETS tally_preload LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/tally" COMPONENT runtime)
 endif()
@@ -104,7 +107,7 @@ install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 if(TALLY_HAVE_LLVM)
   if(NOT LLVM_LIBRARY_DIR MATCHES "^/usr/lib")
-    # Where a distribution puts it, it is found without.
+    # A library in a directory of the distribution is found without a path.
     set_target_properties(tally-ptxopt tally-sim tally-verify PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
   endif()
   install(TARGETS tally-ptxopt tally-sim tally-verify EXPORT tallyTools COMPONENT tools

@@ -1,5 +1,5 @@
-// Any bytes are containers whose entries are kept as they came, or an error that names an offset;
-// what can be decompressed is written and read back the same.
+// Any bytes are containers whose entries stay unchanged, or an error that names an offset; entries
+// that can be decompressed are written and read back the same.
 #include "fuzzer.h"
 
 #include "tally/bundle/fatbin.h"
@@ -11,7 +11,8 @@ using namespace tally;
 
 namespace {
 
-/// Of one entry's payload: more is an error, so that a bomb makes nothing large.
+/// Limit on one entry's payload: a larger payload is an error, so that a decompression bomb causes
+/// no large allocation.
 constexpr std::size_t limit = std::size_t{4} << 20;
 
 void readBack(const bundle::FatbinContainer &container) {

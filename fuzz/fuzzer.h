@@ -1,4 +1,5 @@
-// What the fuzz targets share: libFuzzer's entry, and the end of a run that found something.
+// Code that the fuzz targets share: libFuzzer's entry point, and the end of a run that found a
+// failure.
 #ifndef TALLY_FUZZ_FUZZER_H
 #define TALLY_FUZZ_FUZZER_H
 

@@ -1,5 +1,5 @@
-// Any bytes are a file that tally-ptxopt rewrites, leaves as it is, or says is wrong. What it
-// writes is read again, describes itself, and is not rewritten a second time.
+// tally-ptxopt rewrites any bytes, leaves them as they are, or reports an error. It can read its
+// own output, describe it, and does not rewrite it a second time.
 #include "fuzzer.h"
 
 #include "container_file.h"
@@ -12,7 +12,7 @@ namespace {
 
 ptxopt::Options optionsOfTest() {
   ptxopt::Options options;
-  options.assemble = false; // ptxas is not what is tested
+  options.assemble = false; // this target does not test ptxas
   options.kinds = ptx::setOf(Kind::Guard);
   options.inPlace = true;
   return options;

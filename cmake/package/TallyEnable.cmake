@@ -1,8 +1,8 @@
 # tally_enable(TARGET... [VARIANTS KIND...] [ARCHS ARCH...] [KERNELS REGEX] [PROFILES FILE...])
 #
-# Lets the kernels of the targets make way for other work: every object that the CUDA compiler makes
-# for them is rewritten in place by tally-ptxopt, and what they are linked into is linked with
-# tally::runtime. Call it for executables and shared libraries, and for the static and object
+# Lets the kernels of the targets yield to other work: tally-ptxopt rewrites in place every object
+# that the CUDA compiler makes for them, and the programs and libraries of the targets are linked
+# with tally::runtime. Call it for executables and shared libraries, and for the static and object
 # libraries that hold their kernels, in any order, after add_executable() and add_library().
 #
 #   VARIANTS  kinds to write: slice, guard, persistent, pause, checkpoint, or all (default: what runs
@@ -91,7 +91,7 @@ function(tally_enable_target_ target launcher profiles)
   endif()
   tally_take_rule_launcher_(${target} outer)
   set_property(TARGET ${target} PROPERTY CUDA_COMPILER_LAUNCHER ${launcher} ${outer} ${before})
-  # A static library hands this on to what it is linked into.
+  # A static library passes this on to the target that links it.
   target_link_libraries(${target} PRIVATE tally::runtime)
 
   get_target_property(sources ${target} SOURCES)
@@ -103,13 +103,13 @@ function(tally_enable_target_ target launcher profiles)
   if(NOT sources AND type MATCHES "^(EXECUTABLE|(SHARED|MODULE)_LIBRARY)$")
     tally_link_cuda_runtime_(${target})
   endif()
-  # A new tally-ptxopt rewrites anew, and so does another profile.
+  # A new tally-ptxopt or a new profile rewrites the objects anew.
   foreach(source IN LISTS sources)
     set_property(SOURCE ${source} DIRECTORY "${directory}" APPEND PROPERTY OBJECT_DEPENDS "${tool}" ${profiles})
   endforeach()
 endfunction()
 
-# What has CUDA sources gets the CUDA runtime from CMake.
+# CMake links the CUDA runtime into targets that have CUDA sources.
 function(tally_link_cuda_runtime_ target)
   get_target_property(libraries ${target} LINK_LIBRARIES)
   get_target_property(which ${target} CUDA_RUNTIME_LIBRARY)
@@ -119,7 +119,8 @@ function(tally_link_cuda_runtime_ target)
   if(libraries MATCHES "cudart" OR which STREQUAL "None")
     return()
   endif()
-  # In this function alone: CMake 3.25.1 ends with an error where CUDA 13 has no nvToolsExt, if a project asks for 3.25.
+  # The policy is set in this function alone: CMake 3.25.1 ends with an error where CUDA 13 has no
+  # nvToolsExt, if a project asks for 3.25.
   if(CMAKE_VERSION VERSION_LESS 3.26)
     set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
   endif()
@@ -135,12 +136,12 @@ function(tally_link_cuda_runtime_ target)
   target_link_libraries(${target} PRIVATE ${runtime})
 endfunction()
 
-# tally_take_rule_launcher_(TARGET OUT): RULE_LAUNCH_COMPILE stands in front of all launchers, where ccache takes
-# tally-ptxopt for a compiler that it does not know and caches nothing. It becomes a launcher of the
-# target's; what it is for CUDA is left to the caller.
+# tally_take_rule_launcher_(TARGET OUT): RULE_LAUNCH_COMPILE stands in front of all launchers, where
+# ccache would take tally-ptxopt for an unknown compiler and cache nothing. The function makes it a
+# launcher of the target; the caller sets the CUDA launcher.
 function(tally_take_rule_launcher_ target out)
   set(${out} "" PARENT_SCOPE)
-  # Of the target, else of its directory, else of the project.
+  # The property of the target, else of its directory, else of the project.
   get_target_property(rule ${target} RULE_LAUNCH_COMPILE)
   if(NOT rule)
     get_target_property(directory ${target} SOURCE_DIR)
@@ -149,7 +150,7 @@ function(tally_take_rule_launcher_ target out)
   if(NOT rule)
     get_property(rule GLOBAL PROPERTY RULE_LAUNCH_COMPILE)
   endif()
-  # Placeholders as <OBJECT> have a meaning there alone.
+  # Placeholders such as <OBJECT> have a meaning only in RULE_LAUNCH_COMPILE.
   if(NOT rule OR rule MATCHES "<[A-Z_]+>")
     return()
   endif()

@@ -1,6 +1,6 @@
 // A policy of one's own: any copyable struct with `Decision decide(const Snapshot &)`. This one is
-// strict priority with a budget: in each window best-effort work may have the device for so long
-// and no longer, whatever else the device has to do.
+// strict priority with a budget: in each window best-effort work may use the device for a fixed
+// time, even when the device is otherwise idle.
 //
 //   custom_policy          on the emulator
 //   custom_policy cuda     on the first GPU
@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How often the budget was used up; the policy itself is copied into the runtime.
+/// Times that the budget was used up. The count lies outside of the policy, since the runtime
+/// copies the policy.
 std::atomic<int> windowsUsedUp{0};
 
 struct BudgetPolicy {
@@ -29,8 +30,8 @@ struct BudgetPolicy {
       ranBefore = now.bestEffortRan;
       usedUp = false;
     }
-    // What is under way is not in bestEffortRan until it has ended, so a budget may be overrun by
-    // that: about 250 us of kernels are sent ahead, or one longer one.
+    // Running kernels count in bestEffortRan once they have ended. So the budget may be overrun by
+    // the kernels that are already sent: about 250 us of kernels, or one longer kernel.
     if (!usedUp && now.bestEffortRan - ranBefore >= budget) {
       usedUp = true;
       ++windowsUsedUp;

@@ -1,5 +1,5 @@
-// A server that loads its kernels itself: where docs/guide/embed.md begins. Two workers answer
-// requests of a model with four layers.
+// A server that loads its kernels itself: the first program of docs/guide/embed.md. Two workers
+// answer requests of a model with four layers.
 //
 //   server BUNDLE           on the emulator
 //   server BUNDLE cuda      on the first GPU
@@ -63,7 +63,7 @@ private:
   tally::Buffer<float> x, ones;
 };
 
-/// Requests that arrive one after another, for whichever worker is free.
+/// Queue of requests that arrive one after another; any free worker takes the next one.
 class Load {
 public:
   void serve(Worker &worker) {

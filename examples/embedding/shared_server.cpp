@@ -1,6 +1,6 @@
-// The server of server.cpp, with a best-effort job beside it: where docs/guide/embed.md ends. It
-// says where its requests begin and end, a trainer has the GPU between them, and a policy of the
-// program's own says when.
+// The server of server.cpp, with a best-effort job beside it: the last program of
+// docs/guide/embed.md. It marks the begin and the end of its requests; a trainer uses the GPU
+// between them, when the program's own policy permits it.
 //
 //   shared_server BUNDLE           on the emulator
 //   shared_server BUNDLE cuda      on the first GPU
@@ -87,7 +87,7 @@ private:
   tally::Buffer<float> x, ones;
 };
 
-/// Requests that arrive one after another, for whichever worker is free.
+/// Queue of requests that arrive one after another; any free worker takes the next one.
 class Load {
 public:
   void serve(Worker &worker) {

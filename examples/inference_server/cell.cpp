@@ -12,7 +12,7 @@ namespace {
 using tally::runtime::RuntimeOptions;
 using tally::runtime::Sharing;
 
-/// More than the second-level cache of any GPU of today.
+/// More bytes than the second-level cache of any current GPU.
 constexpr std::size_t flushBytes = std::size_t{256} << 20;
 
 RuntimeOptions runtimeOptions(const Options &options, Mode mode) {

@@ -12,7 +12,7 @@
 
 namespace inference_server {
 
-/// What all cells of a run have in common.
+/// Settings that all cells of a run share.
 struct Workload {
   explicit Workload(const Options &options);
 
@@ -25,8 +25,8 @@ struct Workload {
 struct Cell {
   std::vector<Served> served;
   double seconds = 0;      ///< from the start until the last request and step were done
-  double active = 0;       ///< of them, with a request being served
-  std::uint64_t steps = 0; ///< of training, in `seconds`
+  double active = 0;       ///< seconds of them in which a request was being served
+  std::uint64_t steps = 0; ///< training steps in `seconds`
   std::optional<TrainingResult> trained; ///< where there was training
   tally::runtime::Statistics statistics;
 };
@@ -35,24 +35,24 @@ struct Cell {
 Cell runCell(const Workload &workload, Mode mode, std::span<const Arrival> arrivals);
 
 /// Training with the device to itself, for at least `minimumSeconds` and until the last of
-/// `checkpoints` (ascending counts of steps), at each of which its result is kept.
+/// `checkpoints` (ascending counts of steps), keeping the result at each checkpoint.
 struct TrainingAlone {
   double seconds = 0;
   std::uint64_t steps = 0;
-  std::vector<TrainingResult> results; ///< one per checkpoint, then the last
+  std::vector<TrainingResult> results; ///< one result per checkpoint, then the last result
 };
 TrainingAlone runTrainingAlone(const Workload &workload, const TrainingProblem &problem,
                                double minimumSeconds, std::span<const std::uint64_t> checkpoints);
 
-/// `steps` steps of a transformer's training alone on the device.
+/// Trains a transformer for `steps` steps, alone on the device.
 struct TransformerTraining {
-  std::vector<float> gradients; ///< of the first step
+  std::vector<float> gradients; ///< gradients of the first step
   TrainingResult first, last;
 };
 TransformerTraining trainTransformer(const Workload &workload, const TransformerProblem &problem,
                                      int steps);
 
-/// What the device is, and the mean time of a request with one worker and nothing else on it.
+/// Properties of the device, and the mean time of a request with one worker and no other work.
 struct Capacity {
   std::string device;
   Seconds service{0};

@@ -73,7 +73,7 @@ double gradientError(const TransformerProblem &problem, std::span<const float> g
   std::span<const float> told = gradients.subspan(begin, count);
   double length = std::sqrt(std::inner_product(told.begin(), told.end(), told.begin(), 0.0));
   std::vector<double> parameters(problem.parameters.begin(), problem.parameters.end());
-  // The slope of the CPU's loss when each parameter of the tensor goes by step(i).
+  // Slope of the CPU's loss when each parameter of the tensor moves by step(i).
   auto slope = [&](auto step) {
     constexpr double distance = 1e-3;
     auto lossAt = [&](double factor) {
@@ -122,7 +122,8 @@ Check checkTransformer(const TransformerProblem &problem, const TransformerTrain
 
 namespace {
 
-/// What is wrong with a run, held against the same number of steps alone; nothing if all is right.
+/// Describes the first error of a run, compared with training alone for the same number of steps;
+/// empty if there is none.
 std::string differenceFrom(const TrainingResult *alone, const TrainingResult &run) {
   if (!alone)
     return "nothing to compare with";
@@ -136,7 +137,7 @@ std::string differenceFrom(const TrainingResult *alone, const TrainingResult &ru
   if (different > 0)
     return fmt::format("{} of {} parameters differ, the first is number {}", different,
                        run.parameters.size(), first);
-  // The loss is summed up by atomics, in any order.
+  // Atomics sum the loss, so the order of the additions differs between runs.
   if (!(std::abs(alone->meanLoss - run.meanLoss) <= tolerance * alone->meanLoss))
     return fmt::format("loss {} instead of {}", run.meanLoss, alone->meanLoss);
   return "";

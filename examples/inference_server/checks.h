@@ -1,4 +1,4 @@
-// Holds what the device computed against what is right.
+// Compares the device's results with reference results.
 #ifndef INFERENCE_SERVER_CHECKS_H
 #define INFERENCE_SERVER_CHECKS_H
 
@@ -13,7 +13,7 @@ constexpr double tolerance = 1e-4;
 /// The same for the transformer, whose values are rounded to f16: 2^-11 each time.
 constexpr double halfTolerance = 2e-2;
 
-/// Every answer to every request, against the CPU.
+/// Checks every answer to every request against the CPU.
 class EncoderCheck {
 public:
   explicit EncoderCheck(const Workload &workload);
@@ -27,27 +27,27 @@ private:
   Mode worstMode = Mode::Alone;
 };
 
-/// A result of training and where it is from.
+/// A training result, and the run that it came from.
 struct TrainingRun {
   std::string origin;
   TrainingResult result;
 };
 
-/// Against the CPU; `runs` in any order.
+/// Checks `runs`, in any order, against the CPU.
 Check checkTrainingOnCpu(const MlpProblem &problem, std::vector<TrainingRun> runs);
 
 /// The error of a transformer's gradient in one tensor, against differences of the CPU's loss:
 /// along the gradient itself, relative to its length, and of a dozen single parameters, relative to
-/// the largest of its elements. The larger of the two.
+/// the largest of its elements. Returns the larger of the two errors.
 double gradientError(const TransformerProblem &problem, std::span<const float> gradients,
                      std::size_t tensor);
 /// The largest of all tensors.
 double gradientError(const TransformerProblem &problem, std::span<const float> gradients);
 
-/// Gradients and loss against the CPU, and whether the loss falls by half.
+/// Checks gradients and loss against the CPU, and whether the loss falls by half.
 Check checkTransformer(const TransformerProblem &problem, const TransformerTraining &training);
 
-/// Against training alone on the device after as many steps, bit for bit.
+/// Compares with training alone on the device after as many steps, bit for bit.
 Check checkTrainingAgainstAlone(std::span<const TrainingRun> runs,
                                 std::span<const TrainingResult> alone);
 

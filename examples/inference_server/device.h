@@ -1,5 +1,6 @@
-// What model and training need of the runtime: kernels by name, arrays, launches. Trouble with the
-// device ends the run, so it travels as an exception to main(); the runtime itself returns values.
+// The calls that model and training make to the runtime: kernels by name, arrays, launches. A
+// failure of the device ends the run, so it travels as an exception to main(); the runtime itself
+// returns values.
 #ifndef INFERENCE_SERVER_DEVICE_H
 #define INFERENCE_SERVER_DEVICE_H
 

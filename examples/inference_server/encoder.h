@@ -21,7 +21,7 @@ struct EncoderShape {
   int headSize() const { return width / heads; }
 };
 
-/// Where each tensor stands in the one array of weights, counted in floats.
+/// Offset of each tensor in the one array of weights, in floats.
 struct EncoderLayout {
   struct Layer {
     std::size_t gain1, shift1, qkv, qkvBias, out, outBias;
@@ -45,8 +45,8 @@ class Encoder {
 public:
   Encoder(const Session &session, const EncoderShape &shape, DevicePtr weights);
 
-  /// Puts a whole request on the stream. `tokens` and `logits` (batch x classes) are used until the
-  /// stream is synchronised.
+  /// Puts all launches of a request on the stream. `tokens` and `logits` (batch x classes) are used
+  /// until the stream is synchronised.
   void enqueue(Stream stream, std::span<const std::int32_t> tokens, std::span<float> logits);
 
 private:

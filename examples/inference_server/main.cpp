@@ -1,11 +1,11 @@
 // The core of an inference server in one process: a thread pool serves requests to a transformer
-// encoder with high priority while a training step runs back to back as best effort. Measures what
-// the sharing costs, without tally and with it, and checks every number computed.
+// encoder with high priority while a training step runs back to back as best effort. Measures the
+// cost of the sharing, without Tally and with it, and checks every result.
 //
 //   inference_server                   on the emulator, scaled down
 //   inference_server --device=cuda     on the first GPU
 //
-// Exit status: 0 all right; 1 a wrong result, or trouble with the device; 2 a wrong command line.
+// Exit status: 0 success; 1 a wrong result, or a failure of the device; 2 a wrong command line.
 #include "options.h"
 #include "table.h"
 

@@ -9,20 +9,20 @@ namespace inference_server {
 
 namespace {
 
-/// Requests of this repetition: as even a share of all as there is.
+/// Requests of this repetition: an even share of all requests.
 int requestsIn(const Options &options, int repetition) {
   return options.requests * (repetition + 1) / options.repetitions -
          options.requests * repetition / options.repetitions;
 }
 
-/// At the same priority a request waits for whole kernels of training and the queue grows without
-/// end, so there a tenth of the requests has to do.
+/// At the same priority a request waits for whole training kernels and the queue grows without end.
+/// So such a cell runs a tenth of the requests.
 std::size_t requestsOf(Mode mode, std::size_t requests) {
   return mode == Mode::SamePriority ? (requests + 9) / 10 : requests;
 }
 
-/// A small training against the CPU, with sizes that are no multiples of any tile. Few steps: later
-/// on, an activation near zero falls on one side in single precision and on the other in double.
+/// A small training against the CPU, with sizes that are no multiples of any tile. Few steps: in
+/// later steps an activation near zero may have another sign in single precision than in double.
 Check checkSmallTraining(const Workload &workload) {
   MlpShape shape{.batch = 300, .inputs = 50, .hidden = 100, .classes = 10, .chunk = 100};
   MlpProblem problem(shape, workload.options.seed);
@@ -47,7 +47,7 @@ Check checkSmallTransformer(const Workload &workload) {
   return checkTransformer(problem, training);
 }
 
-/// Training alone, once a repetition, until it has taken as many steps as each of the runs.
+/// Trains alone, once a repetition, until training has taken as many steps as each of the runs.
 TrainingAlone trainAlone(const Workload &workload, std::span<const TrainingRun> runs,
                          double minimumSeconds) {
   std::vector<std::uint64_t> checkpoints;
@@ -74,7 +74,7 @@ Measurement measure(const Workload &workload,
   Seconds meanGap = result.capacity.service / options.load;
 
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-    // The same arrivals in all modes, so that a difference is not the arrivals'.
+    // All modes serve the same arrivals, so that arrivals cause no difference between modes.
     std::vector<Arrival> arrivals =
         poissonArrivals(requestsIn(options, repetition), meanGap, options.inputs,
                         options.seed + 1000 + static_cast<std::uint64_t>(repetition));

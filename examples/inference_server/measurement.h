@@ -1,4 +1,4 @@
-// The whole measurement: cells taking turns, and the checks of everything that was computed.
+// The whole measurement: runs the cells of all modes in turns, and checks every result.
 #ifndef INFERENCE_SERVER_MEASUREMENT_H
 #define INFERENCE_SERVER_MEASUREMENT_H
 
@@ -17,7 +17,7 @@ struct ModeCells {
   std::vector<Cell> cells;
 };
 
-/// One line of the verdict on the numbers.
+/// One line of the verdict on the results.
 struct Check {
   bool right = false;
   std::string text;
@@ -30,7 +30,7 @@ struct Measurement {
   std::vector<Check> checks;
 };
 
-/// Runs everything. `progress` is told what is about to run.
+/// Runs all cells and checks. Before each one it calls `progress` with its name.
 Measurement measure(const Workload &workload,
                     const std::function<void(std::string_view)> &progress);
 

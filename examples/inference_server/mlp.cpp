@@ -118,8 +118,8 @@ void MlpTrainer::backward() {
 }
 
 void MlpTrainer::step() {
-  // First, while the stream is empty: a fill cannot yield, so tally sends it only once all kernels
-  // before it are done.
+  // The fill comes first, while the stream is empty: a fill cannot yield, so Tally sends it only
+  // once all kernels before it are done.
   must(session.runtime().fill(stream, lossSum, std::byte{0}, sizeof(float)), "clearing the loss");
   forward();
   backward();

@@ -1,6 +1,6 @@
 // The other best-effort work: training of a perceptron with two hidden layers, softmax
-// cross-entropy, plain gradient descent on one batch. No float atomics on its way, so the weights
-// after n steps are the same bits whatever yields.
+// cross-entropy, plain gradient descent on one batch. It uses no float atomics, so the weights
+// after n steps have the same bits even when kernels yield.
 #ifndef INFERENCE_SERVER_MLP_H
 #define INFERENCE_SERVER_MLP_H
 
@@ -22,8 +22,8 @@ struct MlpShape {
   int splits() const { return (batch + chunk - 1) / chunk; }
 };
 
-/// Where each layer's weights (inputs x outputs) and biases stand in the one array of parameters,
-/// counted in floats; gradients have the same layout.
+/// Offsets of each layer's weights (inputs x outputs) and biases in the one array of parameters, in
+/// floats; gradients have the same layout.
 struct MlpLayout {
   struct Layer {
     std::size_t weight, bias;
@@ -35,8 +35,8 @@ struct MlpLayout {
   std::size_t total = 0;
 };
 
-/// What training starts from. The label of a row is the largest of its first `classes` inputs, so
-/// there is something to learn.
+/// Initial values of training. The label of a row is the largest of its first `classes` inputs, so
+/// that the model can learn it.
 struct MlpProblem {
   MlpProblem(const MlpShape &shape, std::uint64_t seed);
 
@@ -49,7 +49,7 @@ struct MlpProblem {
 /// Training on one stream of the device.
 class MlpTrainer : public Trainer {
 public:
-  /// Uploads the problem and waits for that.
+  /// Uploads the problem and waits for the upload.
   MlpTrainer(const Session &session, Stream stream, const MlpProblem &problem);
 
   void step() override;

@@ -10,7 +10,7 @@ namespace inference_server {
 
 namespace {
 
-/// How each mode is called on the command line and in the table.
+/// Each mode's name on the command line and in the table.
 struct ModeName {
   Mode mode;
   std::string_view option, shown;
@@ -24,8 +24,8 @@ constexpr ModeName modeNames[] = {{Mode::Alone, "alone", "alone"},
 using tally::Error;
 using tally::Result;
 
-/// Sizes that suit the device: a request of a second's fraction on the emulator, of 1 to 2 ms on a
-/// large GPU; training kernels whose grids are many waves of blocks of about 0.1 ms there.
+/// Sizes that suit the device: a request takes a fraction of a second on the emulator, and 1 to 2
+/// ms on a large GPU. There the grids of training kernels are many waves of blocks of about 0.1 ms.
 void setDefaults(Options &options) {
   if (options.onGpu()) {
     options.requests = 2000;
@@ -46,7 +46,8 @@ void setDefaults(Options &options) {
   }
 }
 
-/// One option: what it takes, what it means, how it is read. False: the value is no good.
+/// One option: its value, its help text, and the function that reads it. The function returns false
+/// for a wrong value.
 struct Row {
   std::string_view name, value, help;
   std::function<bool(Options &, std::string_view)> read;
@@ -89,7 +90,7 @@ bool readKinds(Options &options, std::string_view text) {
 
 bool readModes(Options &options, std::string_view text) {
   std::vector<std::string_view> words = split(text);
-  options.modes = {Mode::Alone}; // what all others are held against
+  options.modes = {Mode::Alone}; // the mode that all others are compared with
   std::size_t known = 0;
   for (const ModeName &each : modeNames)
     for (std::string_view word : words)
@@ -179,7 +180,7 @@ Result<std::optional<Options>> fail(std::string message) {
   return Error{std::move(message) + "; see --help"};
 }
 
-/// What the single options cannot see.
+/// Checks that concern several options together.
 std::string conflict(const Options &options) {
   const EncoderShape &encoder = options.encoder;
   const MlpShape &training = options.training;
@@ -218,7 +219,7 @@ TransformerShape transformerShape(const Options &options) {
   shape.inputs = training.inputs;
   shape.classes = training.classes;
   shape.chunk = training.chunk;
-  // The largest heads that the kernels take, and at least two of them where there is room.
+  // The largest heads that the kernels support, and at least two of them where the width allows it.
   int headSize = 64;
   while (headSize > 8 && (shape.width % headSize != 0 || shape.width < 2 * headSize))
     headSize /= 2;
@@ -231,7 +232,7 @@ TransformerShape transformerShape(const Options &options) {
 Result<std::optional<Options>> parseOptions(int count, const char *const *arguments) {
   Options options;
   std::vector<std::string_view> words(arguments + 1, arguments + count);
-  // The device and the training decide the defaults, so they are read first.
+  // The defaults depend on the device and the training, so these two are read first.
   for (std::string_view word : words)
     if (word.starts_with("--device="))
       options.device = word.substr(word.find('=') + 1);

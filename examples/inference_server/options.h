@@ -17,14 +17,14 @@
 
 namespace inference_server {
 
-/// What the server shares the device with, and how. Alone is the plain program: no best-effort
-/// work, the user's kernels, nothing written to the device on top.
+/// The work that the server shares the device with, and the way of sharing. Alone is the plain
+/// program: no best-effort work, the user's kernels, and no writes by Tally to the device.
 enum class Mode { Alone, AloneFlushed, SamePriority, LowPriority, Tally };
 
 std::string_view name(Mode mode);
 constexpr bool hasTraining(Mode mode) { return mode >= Mode::SamePriority; }
 
-/// What is trained.
+/// The model that the best-effort work trains.
 enum class Job { Transformer, Perceptron };
 
 struct Options {
@@ -34,21 +34,21 @@ struct Options {
   int repetitions = 0;
   int workers = 2;
   double load = 0.3; ///< fraction of one worker's capacity
-  int inputs = 2;    ///< distinct inputs that requests choose from
+  int inputs = 2;    ///< number of distinct inputs of requests
   std::vector<tally::Kind> kinds = {tally::Kind::Persistent, tally::Kind::Guard, tally::Kind::Slice,
                                     tally::Kind::Checkpoint};
   std::vector<Mode> modes; ///< Alone first
   std::uint64_t seed = 1;
-  std::string csv; ///< a line per cell and repetition; none when empty
+  std::string csv; ///< file with a line per cell and repetition; empty: no file
   EncoderShape encoder;
   Job job = Job::Transformer;
-  MlpShape training; ///< the transformer's sizes come from these too
+  MlpShape training; ///< sizes of the encoder; the transformer's sizes follow from them
   int transformerLayers = 1;
 
   bool onGpu() const { return device == "cuda"; }
 };
 
-/// The transformer of about the same size: `training.hidden` wide, on as many rows.
+/// The transformer of about the same size: `training.hidden` wide, with as many rows.
 TransformerShape transformerShape(const Options &options);
 
 /// The options, or nothing when --help was asked for; an error names the argument.

@@ -13,8 +13,8 @@ namespace {
 
 using Matrix = std::vector<double>;
 
-/// Calls body(i) for i in [0, count), on all cores where there is enough to do; the bodies are
-/// independent. `operations`: of one body, about.
+/// Calls body(i) for i in [0, count), on all cores where the work is large enough; the bodies are
+/// independent. `operations`: approximate operations of one body.
 void parallelFor(int count, double operations, const std::function<void(int)> &body) {
   if (count * operations < 1e6) {
     for (int i = 0; i < count; ++i)
@@ -75,7 +75,7 @@ Matrix normalized(const Matrix &x, const double *gain, const double *shift, int 
   return out;
 }
 
-/// In place; returns log of the sum of exponentials.
+/// Works in place; returns the log of the sum of exponentials.
 double softmax(std::span<double> line) {
   double maximum = *std::max_element(line.begin(), line.end()), sum = 0;
   for (double &value : line)

@@ -1,5 +1,4 @@
-// The same computations on the CPU, accumulated in double: what the device's numbers are held
-// against.
+// The same computations on the CPU, accumulated in double: the reference for the device's results.
 #ifndef INFERENCE_SERVER_REFERENCE_H
 #define INFERENCE_SERVER_REFERENCE_H
 

@@ -11,7 +11,8 @@ namespace inference_server {
 
 namespace {
 
-/// Best-effort work stands aside while it lives, and no longer, whatever happens inside.
+/// Best-effort work stands aside while this object lives; the destructor ends that even after an
+/// exception.
 class RequestScope {
 public:
   RequestScope(Runtime &runtime, Client client) : runtime(runtime), client(client) {
@@ -20,7 +21,7 @@ public:
   RequestScope(const RequestScope &) = delete;
   RequestScope &operator=(const RequestScope &) = delete;
   ~RequestScope() {
-    // It fails only after a fault of the device, which the calls inside have met already.
+    // The call fails only after a fault of the device, which earlier calls have reported already.
     (void)static_cast<bool>(runtime.endRequest(client));
   }
 

@@ -15,13 +15,13 @@ namespace inference_server {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// When a request is meant to arrive, counted from the start of the cell, and what it asks.
+/// One request's intended arrival, counted from the start of the cell, and its input.
 struct Arrival {
   Seconds at{0};
   int input = 0;
 };
 
-/// Exponential gaps of the given mean: open loop, arrivals do not wait for answers.
+/// Draws exponential gaps with the given mean: open loop, so arrivals do not wait for answers.
 std::vector<Arrival> poissonArrivals(int count, Seconds meanGap, int inputs, std::uint64_t seed);
 
 /// One served request, in seconds from the start of the cell.
@@ -30,22 +30,22 @@ struct Served {
   double intended = 0, begin = 0, end = 0;
   std::vector<float> logits;
 
-  /// From the intended arrival, so time spent waiting for a free worker counts.
+  /// Latency from the intended arrival, so time spent waiting for a free worker counts.
   double latency() const { return end - intended; }
 };
 
 /// Seconds in which at least one request was being served.
 double activeSeconds(std::vector<Served> served);
 
-/// The pool. Workers keep their encoders and streams from one serve() to the next.
+/// The pool of workers. They keep their encoders and streams from one serve() to the next.
 class Server {
 public:
   /// `spin`: wait for the last moments before an arrival without sleeping (where cores are free).
   Server(const Session &session, const EncoderShape &shape, std::span<const float> weights,
          int workers, bool spin);
 
-  /// Serves all arrivals and returns when the last one is answered; in the order of arrival.
-  /// `afterRequest`, if any, runs on the worker's stream outside of what is timed.
+  /// Serves all arrivals in their order, and returns when the last one is answered. `afterRequest`,
+  /// if any, runs on the worker's stream outside of the timed part.
   std::vector<Served> serve(std::span<const Arrival> arrivals,
                             std::span<const std::vector<std::int32_t>> inputs,
                             Clock::time_point start,

@@ -24,7 +24,8 @@ struct Summary {
   std::vector<double> latencies, turnarounds; // seconds
   double seconds = 0, active = 0;
   std::uint64_t steps = 0, yields = 0, requestsToYield = 0;
-  double smallestRatio = INFINITY, largestRatio = 0; // of P99 to alone, by repetition
+  // Ratio of the P99 to that of the mode Alone, by repetition.
+  double smallestRatio = INFINITY, largestRatio = 0;
 
   double p99() const { return percentile(latencies, 0.99); }
   double stepsPerSecond() const { return static_cast<double>(steps) / seconds; }
@@ -67,7 +68,7 @@ std::string heading() {
                      "A", "steps/s", "of alone", "of (1-A)", "yields", "asked to", "turnaround us");
 }
 
-/// `ratio`: of the P99 to that of alone.
+/// `ratio`: the P99 over that of the mode Alone.
 std::string line(const ModeCells &mode, const Summary &summary, double aloneRate, double ratio) {
   std::string spread = fmt::format("{:.2f}-{:.2f}", summary.smallestRatio, summary.largestRatio);
   double activity = summary.active / summary.seconds;
@@ -105,7 +106,7 @@ std::string trainingText(const Options &options) {
                      shape.batch, shape.sequence, shape.classes);
 }
 
-/// What ran, where, and how much of it.
+/// Describes the run: modes, device and amount of work.
 std::string introduction(const Options &options, const Measurement &measurement) {
   const EncoderShape &encoder = options.encoder;
   return fmt::format(
@@ -119,7 +120,8 @@ std::string introduction(const Options &options, const Measurement &measurement)
       measurement.capacity.service.count() * 1e3);
 }
 
-/// Whether the figures say something: best-effort work must have hurt without tally. NaN: not run.
+/// Whether the figures are meaningful: best-effort work must have slowed requests down without
+/// Tally. NaN: not run.
 std::string whetherItCounts(double lowPriorityRatio) {
   if (std::isnan(lowPriorityRatio))
     return "Whether the cell counts is not known: there was no plain low-priority stream.\n";
@@ -129,7 +131,7 @@ std::string whetherItCounts(double lowPriorityRatio) {
                      lowPriorityRatio);
 }
 
-/// The table in a sentence or two; nothing where a mode is missing.
+/// Summary of the table in a sentence or two; empty where a mode is missing.
 std::string inWords(const Measurement &measurement, double lowPriorityRatio) {
   const ModeCells &alone = measurement.modes.front();
   for (const ModeCells &mode : measurement.modes) {

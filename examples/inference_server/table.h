@@ -1,4 +1,4 @@
-// What is printed of a measurement.
+// Prints the results of a measurement.
 #ifndef INFERENCE_SERVER_TABLE_H
 #define INFERENCE_SERVER_TABLE_H
 
@@ -8,10 +8,10 @@
 
 namespace inference_server {
 
-/// The table, whether it counts, and the verdict on the numbers.
+/// The table, whether its figures are meaningful, and the verdict on the results.
 std::string report(const Options &options, const Measurement &measurement);
 
-/// A line for each mode and repetition, with a heading.
+/// Returns a line for each mode and repetition, with a heading.
 std::string csv(const Measurement &measurement);
 
 /// Whether everything computed was right.

@@ -1,4 +1,4 @@
-// Threads that hand the first exception of any of them to whoever joins.
+// Threads whose first exception reaches the caller of join().
 #ifndef INFERENCE_SERVER_THREAD_GROUP_H
 #define INFERENCE_SERVER_THREAD_GROUP_H
 
@@ -28,7 +28,7 @@ public:
     });
   }
 
-  /// Waits for all; throws what one of them threw.
+  /// Waits for all threads; throws the first exception of any of them.
   void join() {
     wait();
     if (failure)

@@ -1,4 +1,4 @@
-// What the ways to train have in common: steps on one stream of the device, and what they come to.
+// The interface of both trainings: steps on one stream of the device, and their result.
 #ifndef INFERENCE_SERVER_TRAINER_H
 #define INFERENCE_SERVER_TRAINER_H
 
@@ -7,18 +7,18 @@
 
 namespace inference_server {
 
-/// What training has come to.
+/// The result of training.
 struct TrainingResult {
   std::uint64_t steps = 0;
   std::vector<float> parameters;
-  double meanLoss = 0; ///< in the last step, before its update
+  double meanLoss = 0; ///< loss in the last step, before its update
 };
 
 /// Not thread-safe.
 class Trainer {
 public:
   virtual ~Trainer() = default;
-  /// One step, from forward to update. Returns when it is done.
+  /// Runs one step, from forward to update, and returns when it is done.
   virtual void step() = 0;
   virtual TrainingResult result() const = 0;
   std::uint64_t steps() const { return stepsDone; }

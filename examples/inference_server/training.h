@@ -1,4 +1,4 @@
-// Which training it is, by the options.
+// Makes the training that the options choose.
 #ifndef INFERENCE_SERVER_TRAINING_H
 #define INFERENCE_SERVER_TRAINING_H
 

@@ -13,14 +13,14 @@ constexpr float normEpsilon = 1e-5f;
 
 constexpr DevicePtr halfAt(DevicePtr array, std::size_t i) { return array + i * 2; }
 
-/// To the nearest f16; `value` is finite and far below its largest.
+/// Rounds to the nearest f16; `value` is finite and far below f16's largest value.
 std::uint16_t halfBits(float value) {
   float magnitude = std::fabs(value);
   int exponent = 0;
   std::frexp(magnitude, &exponent);
   exponent = std::max(exponent - 1, -14);
   auto steps = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  // Fraction and exponent are one number: a carry goes up by itself.
+  // Fraction and exponent are one number, so a carry moves into the exponent.
   int code = steps < 1024 ? steps : steps + (exponent + 14) * 1024;
   return static_cast<std::uint16_t>(code | (std::signbit(value) ? 0x8000 : 0));
 }
@@ -153,7 +153,8 @@ void TransformerTrainer::sumPartials(std::size_t to, int count) {
                  floatAt(gradientSums, to), count, shape.splits());
 }
 
-/// Of the layer's weights and bias and, unless `inGradient` is null, of its input.
+/// Computes the gradients of the layer's weights and bias and, unless `inGradient` is null, of its
+/// input.
 void TransformerTrainer::affineGradient(DevicePtr in, DevicePtr outGradient, const Affine &layer,
                                         DevicePtr inGradient) {
   auto splits = static_cast<std::uint32_t>(shape.splits());
@@ -189,7 +190,7 @@ void TransformerTrainer::normGradient(DevicePtr outGradient, DevicePtr in, std::
                  shape.width);
 }
 
-/// A thread block for each head of each sequence.
+/// Launches a thread block for each head of each sequence.
 tally::LaunchShape TransformerTrainer::perHead() const {
   return {{static_cast<std::uint32_t>(shape.heads), static_cast<std::uint32_t>(shape.batch)},
           {128}};
@@ -214,7 +215,7 @@ void TransformerTrainer::forwardLayer(const TransformerLayout::Layer &layer, con
   affine(kept.hidden, layer.down, kept.middle, out);
 }
 
-/// Takes the gradient of the layer's output in `gradient` to that of its input.
+/// Replaces the gradient of the layer's output in `gradient` by the gradient of its input.
 void TransformerTrainer::backwardLayer(const TransformerLayout::Layer &layer, const Saved &kept) {
   affineGradient(kept.hidden, gradient, layer.down, wideGradient);
   int pairs = shape.rows() * (shape.hidden() / 2);
@@ -251,8 +252,8 @@ void TransformerTrainer::backward() {
 }
 
 void TransformerTrainer::step() {
-  // First, while the stream is empty: a fill cannot yield, so tally sends it only once all kernels
-  // before it are done.
+  // The fill comes first, while the stream is empty: a fill cannot yield, so Tally sends it only
+  // once all kernels before it are done.
   must(session.runtime().fill(stream, lossSum, std::byte{0}, sizeof(float)), "clearing the loss");
   forward();
   backward();

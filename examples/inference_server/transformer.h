@@ -5,7 +5,8 @@
 //   x = project(inputs);  per layer: x += out(attention(norm(x)));  x += down(gelu(up(norm(x))));
 //   logits = head(norm(x))
 //
-// No float atomics on its way, so the weights after n steps are the same bits whatever yields.
+// It uses no float atomics, so the weights after n steps have the same bits even when kernels
+// yield.
 #ifndef INFERENCE_SERVER_TRANSFORMER_H
 #define INFERENCE_SERVER_TRANSFORMER_H
 
@@ -29,8 +30,8 @@ struct TransformerShape {
   int splits() const { return (rows() + chunk - 1) / chunk; }
 };
 
-/// Where each tensor stands in the one array of parameters, counted in elements; f16 copies,
-/// gradients and moments have the same layout. Of a norm the gain comes first, then the shift.
+/// Offset of each tensor in the one array of parameters, in elements; f16 copies, gradients and
+/// moments have the same layout. Of a norm the gain comes first, then the shift.
 struct TransformerLayout {
   struct Affine {
     std::size_t weight, bias;
@@ -47,11 +48,11 @@ struct TransformerLayout {
   Affine project, head;
   std::vector<Layer> layers;
   std::size_t finalNorm, total = 0;
-  std::vector<std::size_t> tensors; ///< where each begins, ascending; then the total
+  std::vector<std::size_t> tensors; ///< offset of each tensor, ascending; then the total
 };
 
-/// What training starts from: inputs that f16 holds exactly, and as a position's label the largest
-/// of its first `classes` inputs, so there is something to learn.
+/// Initial values of training: inputs that f16 holds exactly, and as a position's label the largest
+/// of its first `classes` inputs, so that the model can learn it.
 struct TransformerProblem {
   TransformerProblem(const TransformerShape &shape, std::uint64_t seed);
 
@@ -64,16 +65,16 @@ struct TransformerProblem {
 /// Training on one stream of the device.
 class TransformerTrainer : public Trainer {
 public:
-  /// Uploads the problem and waits for that.
+  /// Uploads the problem and waits for the upload.
   TransformerTrainer(const Session &session, Stream stream, const TransformerProblem &problem);
 
   void step() override;
   TrainingResult result() const override;
-  /// Of the sum of the rows' losses, in the last step.
+  /// Gradients of the sum of the rows' losses, in the last step.
   std::vector<float> gradients() const;
 
 private:
-  /// What the backward pass needs of a layer's forward pass.
+  /// Values of a layer's forward pass that the backward pass needs.
   struct Saved {
     DevicePtr x, statistics1, normed1, qkv, context, middle, statistics2, normed2, up, hidden;
   };

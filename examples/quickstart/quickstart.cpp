@@ -1,5 +1,6 @@
-// The least that a program does to share a device with Tally: open it, load a bundle, put the
-// best-effort work of one client on a stream and a high-priority request of another on another.
+// The smallest program that shares a device by Tally: it opens the device, loads a bundle, puts
+// best-effort work of one client on a stream, and a high-priority request of another client on
+// another stream.
 //
 //   quickstart             on the emulator
 //   quickstart cuda        on the first GPU
@@ -53,8 +54,7 @@ int main(int count, char **arguments) {
   for (int i = 0; i < rounds; ++i)
     must(background.launch(scaleAdd, shape, x.device(), one.device(), 1.0f, size));
 
-  // A little later comes a request, y = 3 y + 1: what of the best-effort work is running makes way
-  // for it.
+  // A little later a request comes, y = 3 y + 1: the running best-effort work makes way for it.
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   {
     tally::ClientRequest request = must(server.beginRequest());

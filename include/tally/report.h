@@ -1,7 +1,7 @@
 /**
  * @file
- * What the processes on a GPU do, as their arena shows it: for tools and exporters. A reader takes
- * no slot in the arena, and the processes in the arena do not see it. Reading takes some
+ * The state of the processes on a GPU, as their arena shows it: for tools and exporters. A reader
+ * takes no slot in the arena, and the processes in the arena do not see it. Reading takes some
  * microseconds and slows no process down.
  *
  *     tally_report *report;
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/** A snapshot of all arenas at a place. */
+/** A snapshot of all arenas at a path. */
 typedef struct tally_report tally_report;
 
 /** The state of a process's work of one class. */
@@ -33,8 +33,8 @@ typedef enum tally_client_state {
   TALLY_CLIENT_WAITING = 2 /**< best effort: the client has work, and so has a higher class */
 } tally_client_state;
 
-/** Durations since the client came. Requests: 8.2 us to 34 s, accurate to 1/50 of the duration.
- * Turnarounds: 1 us to 4.3 s, accurate to 1/16. */
+/** Durations since the client joined the arena. Requests: 8.2 us to 34 s, accurate to 1/50 of the
+ * duration. Turnarounds: 1 us to 4.3 s, accurate to 1/16. */
 typedef struct tally_durations {
   uint64_t count;           /**< number of durations */
   uint64_t sum_nanoseconds; /**< sum of all durations */
@@ -43,7 +43,7 @@ typedef struct tally_durations {
   uint64_t p99_nanoseconds; /**< 99 % do not exceed it */
 } tally_durations;
 
-/** The work of one class of one living process. Counters count from when the client came. */
+/** The work of one class of one living process. Counters start when the client joins the arena. */
 typedef struct tally_client_report {
   size_t size;                /**< in bytes; tally_default_client_report() sets it */
   char name[128];             /**< ASCII */
@@ -85,7 +85,7 @@ static inline tally_client_report tally_default_client_report(void) {
   return client;
 }
 
-/** Reads the arenas at a place: an arena's file, or a folder with one arena for each GPU; NULL:
+/** Reads the arenas at a path: an arena's file, or a folder with one arena for each GPU; NULL:
  * $TALLY_ARENA, or if that is not set the user's, or the group's, arenas in /dev/shm. The report is
  * empty where no process has made an arena. Fails for an unknown group, and where an arena may not
  * be read or is of another version. */

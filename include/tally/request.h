@@ -159,7 +159,7 @@ namespace tally {
 class RequestScope {
 public:
   /// Calls tally_request_begin(). `name` is copied and may be nullptr. `deadline` counts from the
-  /// begin; zero or below: no deadline. status() says whether the request began.
+  /// begin; zero or below: no deadline. status() tells whether the request began.
   TALLY_REQUEST_MEMBER explicit RequestScope(
       struct CUstream_st *stream, const char *name = nullptr,
       std::chrono::nanoseconds deadline = std::chrono::nanoseconds(0)) {

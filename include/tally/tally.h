@@ -45,7 +45,7 @@ extern "C" {
 /** The version of the library, as ::TALLY_VERSION of its header. */
 int tally_version(void);
 
-/** What a call returns. */
+/** The status that a call returns. */
 typedef enum tally_status {
   TALLY_OK = 0,            /**< the call succeeded */
   TALLY_ERROR = 1,         /**< tally_last_error() says what failed */
@@ -63,7 +63,8 @@ typedef enum tally_class {
   TALLY_CLASS_BEST_EFFORT = 1 /**< work that may wait */
 } tally_class;
 
-/** How best-effort work shares the GPU. The last two modes are baselines for comparison. */
+/** The mode in which best-effort work shares the GPU. The last two modes are baselines for
+ * comparison. */
 typedef enum tally_sharing {
   TALLY_SHARING_TALLY = 0,        /**< variants of the kernels, under the policy */
   TALLY_SHARING_LOW_PRIORITY = 1, /**< the user's kernels on a stream of low priority */
@@ -162,7 +163,7 @@ typedef struct tally_options {
   /** Strict priority only: how long high-priority work must be idle before best-effort work runs.
    * An error with `policy` or `custom_policy`. */
   uint64_t hysteresis_nanoseconds;
-  /** How long a request may have to wait for best-effort work, 1 us to 1 s; 0: 20 us. */
+  /** Longest time that a request may wait for best-effort work, 1 us to 1 s; 0: 20 us. */
   uint64_t bound_nanoseconds;
   /** Kinds of variants in the order of preference, "guard,slice"; NULL: the default of
    * docs/reference/settings.md. "none": kernels are non-preemptible and run while no request is
@@ -176,15 +177,14 @@ typedef struct tally_options {
   uint64_t pause_deadline_nanoseconds;
 
   uint32_t profiling; /**< whether kinds are chosen by measuring launches: 0 off, 1 on */
-  /** How many events, the newest ones, a trace holds: 16 to 16,777,216; 0: $TALLY_TRACE_EVENTS, or
+  /** Number of events, the newest ones, in a trace: 16 to 16,777,216; 0: $TALLY_TRACE_EVENTS, or
    * 131,072. */
   uint32_t trace_events;
   /** With `profiling`: the file that keeps the measurements; NULL: for a GPU a file in
    * $XDG_CACHE_HOME/tally or ~/.cache/tally, for an emulator no file. */
   const char *profile_path;
-  /** Path of a trace for Perfetto: which work ran when, and which work yielded
-   * (docs/guide/watch.md). tally_close() or tally_write_trace() writes it. NULL: $TALLY_TRACE, or
-   * no trace. */
+  /** Path of a trace for Perfetto: the times at which work ran and yielded (docs/guide/watch.md).
+   * tally_close() or tally_write_trace() writes it. NULL: $TALLY_TRACE, or no trace. */
   const char *trace;
 
   /** The arena of the processes on one GPU (docs/guide/processes.md): a file or a folder; "": the
@@ -197,7 +197,7 @@ typedef struct tally_options {
    * other thread reads the environment. */
   uint32_t best_effort_only;
   uint32_t best_effort_class; /**< with `arena`: the process's class, 1 (the highest) to 4; 0: 1 */
-  /** Above 0: on SIGTERM the process waits at most so long, up to 600,000, until it has no work on
+  /** Above 0, up to 600,000: on SIGTERM the process waits at most this long until it has no work on
    * the device; 0: Tally does not handle SIGTERM. */
   uint32_t drain_milliseconds;
 } tally_options;
@@ -301,7 +301,7 @@ tally_status tally_copy_to_host(tally_runtime *runtime, tally_stream stream, voi
 tally_status tally_fill(tally_runtime *runtime, tally_stream stream, tally_device_pointer to,
                         uint8_t value, size_t bytes);
 
-/** How a kernel is launched. */
+/** The shape of a launch. */
 typedef struct tally_launch_shape {
   size_t size;      /**< in bytes; tally_shape() sets it */
   tally_dim3 grid;  /**< in thread blocks */
@@ -344,7 +344,7 @@ tally_status tally_begin_request(tally_runtime *runtime, tally_client client);
  * open request. */
 tally_status tally_end_request(tally_runtime *runtime, tally_client client);
 
-/** Counts of what a runtime has done since it was opened. */
+/** Counters of a runtime since it was opened. */
 typedef struct tally_statistics {
   size_t size;                     /**< in bytes; tally_default_statistics() sets it */
   uint64_t high_priority_launches; /**< launches on high-priority streams */
@@ -367,7 +367,7 @@ static inline tally_statistics tally_default_statistics(void) {
   statistics.size = sizeof statistics;
   return statistics;
 }
-/** Fills in the counts so far; `statistics->size` has to be set. */
+/** Fills in the current counts; `statistics->size` has to be set. */
 tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *statistics);
 /** Stores the newest turnarounds in nanoseconds, oldest first: at most `capacity` of the at most
  * 65,536 that are kept. `count` becomes the number stored. A turnaround is the time from a request

@@ -43,7 +43,7 @@ enum class Class : std::uint8_t {
   BestEffort ///< work that may wait
 };
 
-/// How best-effort work shares the GPU; ::tally_sharing.
+/// The mode in which best-effort work shares the GPU; ::tally_sharing.
 enum class Sharing : std::uint8_t {
   Tally,       ///< variants of the kernels, under the policy
   LowPriority, ///< baseline: the user's kernels on a stream of low priority
@@ -103,7 +103,7 @@ inline Result<void> check(tally_status status) {
 /// and empty mean the default.
 struct Options {
   std::string device = "cuda";       ///< "cuda" or "emulator"
-  Sharing sharing = Sharing::Tally;  ///< how best-effort work shares the GPU
+  Sharing sharing = Sharing::Tally;  ///< mode in which best-effort work shares the GPU
   Policy policy;                     ///< when best-effort work may run
   std::chrono::nanoseconds bound{0}; ///< longest wait of a request, 1 us to 1 s; 0: 20 us
   std::string kinds; ///< kinds of variants in the order of preference, "guard,slice"; or "none"
@@ -120,7 +120,7 @@ struct Options {
   std::string arenaGroup;            ///< with `usesArena`: group whose members may join
   bool bestEffortOnly = false;       ///< with `usesArena`: no client is of high priority
   std::uint32_t bestEffortClass = 0; ///< with `usesArena`: 1 (the highest) to 4; 0: 1
-  /// How long the process waits for the device on SIGTERM, 600 s at most; 0: SIGTERM is not
+  /// Longest wait of the process for the device on SIGTERM, at most 600 s; 0: SIGTERM is not
   /// handled.
   std::chrono::milliseconds drainOnTermination{0};
 };
@@ -154,10 +154,11 @@ struct Shape {
   Shape(std::uint32_t blocks, std::uint32_t threads) : Shape({blocks, 1, 1}, {threads, 1, 1}) {}
   /// Three dimensions: the grid in thread blocks, the block in threads.
   Shape(tally_dim3 grid, tally_dim3 block) : grid(grid), block(block) {}
-  tally_dim3 grid;                      ///< in thread blocks
-  tally_dim3 block;                     ///< in threads
-  tally_dim3 cluster{0, 0, 0};          ///< cluster in thread blocks; zeros: the kernel's own
-  std::uint32_t dynamicSharedBytes = 0; ///< of a block, on top of what the kernel declares
+  tally_dim3 grid;             ///< in thread blocks
+  tally_dim3 block;            ///< in threads
+  tally_dim3 cluster{0, 0, 0}; ///< cluster in thread blocks; zeros: the kernel's own
+  std::uint32_t dynamicSharedBytes =
+      0; ///< dynamic shared memory of a block, in addition to the kernel's own
 };
 
 /// A kernel of a loaded module; a plain handle, valid as long as its module is loaded.
@@ -281,13 +282,13 @@ public:
     return detail::check(tally_copy_to_host(stream.raw(), stream.get(), to, from.device().address,
                                             count * sizeof(T)));
   }
-  /// Copies all elements of the vector, at most as many as the buffer has; the vector must stay as
-  /// it is until the stream is synchronised.
+  /// Copies all elements of the vector, up to the size of the buffer; the vector must stay as it is
+  /// until the stream is synchronised.
   template <class T> Result<void> copyToDevice(const Buffer<T> &to, const std::vector<T> &from) {
     return copyToDevice(to, from.data(), from.size());
   }
-  /// Copies as many elements as the vector has, at most as many as the buffer has; the vector holds
-  /// them once the stream is synchronised.
+  /// Copies as many elements as the vector has, up to the size of the buffer; the vector holds them
+  /// once the stream is synchronised.
   template <class T> Result<void> copyToHost(std::vector<T> &to, const Buffer<T> &from) {
     return copyToHost(to.data(), from, to.size());
   }
@@ -316,8 +317,8 @@ private:
 class ClientRequest {
 public:
   ClientRequest(ClientRequest &&) noexcept = default; ///< takes over the request
-  ClientRequest &
-  operator=(ClientRequest &&) noexcept = default; ///< ends its own request, takes over the other
+  ClientRequest &operator=(ClientRequest &&) noexcept =
+      default; ///< ends its own request and takes over the other request
 
 private:
   friend class Client;
@@ -451,7 +452,7 @@ public:
       return detail::lastError();
     return Client(runtime, made);
   }
-  /// Returns counts of what the runtime has done since it was opened.
+  /// Returns the counters of the runtime since it was opened.
   tally_statistics statistics() const {
     tally_statistics now = tally_default_statistics();
     static_cast<void>(tally_get_statistics(runtime.get(), &now)); // neither is null

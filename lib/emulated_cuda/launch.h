@@ -26,7 +26,8 @@ struct KernelLaunch {
 /// Sets `work` to issue the launch. Returns the error that CUDA returns at the call.
 cudaError_t workOf(runtime::EmulatorDevice &device, const KernelLaunch &launch, GraphWork &work);
 
-/// How many blocks of this shape fit one SM at a time; 0 when the shape can never run.
+/// Returns the number of blocks of this shape that fit one SM at a time; 0 when the shape can never
+/// run.
 std::uint32_t residentBlocks(const Kernel &kernel, std::uint64_t threads, std::size_t shared);
 
 inline constexpr std::uint32_t threadsPerSm = 2048, blocksPerSm = 32;

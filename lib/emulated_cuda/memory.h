@@ -14,7 +14,7 @@ enum class MemoryKind : std::uint8_t { Device, Managed, Pinned, Registered };
 struct Allocation {
   std::uint64_t begin = 0, bytes = 0;
   MemoryKind kind = MemoryKind::Device;
-  unsigned flags = 0; ///< of cudaHostAlloc and cudaHostRegister
+  unsigned flags = 0; ///< flags of cudaHostAlloc and cudaHostRegister
   /// Made by a graph's node; each launch of the node gives the same address, so it is never freed.
   bool isOfGraph = false;
 };
@@ -58,7 +58,7 @@ private:
   std::size_t capacity = 0;
   std::mutex mutex; ///< guards the members below
   std::map<std::uint64_t, Allocation> allocations;
-  std::size_t usedBytes = 0; ///< of device and managed memory
+  std::size_t usedBytes = 0; ///< bytes of device and managed memory
 };
 
 /// The address as a pointer.

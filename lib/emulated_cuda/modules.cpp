@@ -189,7 +189,7 @@ cudaError_t Modules::loadLocked(Module &module) {
   for (const ManagedPointer &each : module.managed)
     if (auto variable = device.variable(module.id, each.name)) {
       *each.host = reinterpret_cast<void *>(variable->address);
-      // The program passes the variable itself where the API takes a symbol.
+      // Where the API takes a symbol, the program passes the variable itself.
       symbols.try_emplace(*each.host, Symbol{&module, each.name, variable->bytes});
     }
   return cudaSuccess;

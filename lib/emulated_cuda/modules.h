@@ -21,7 +21,7 @@ struct Module;
 struct Kernel {
   Module *module = nullptr;
   std::string name;
-  // Known once the module is loaded:
+  // The following members are known once the module is loaded:
   runtime::FunctionId function{};
   emulator::KernelInfo info;
   // Set by cudaFuncSetAttribute:

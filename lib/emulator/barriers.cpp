@@ -118,7 +118,8 @@ std::optional<std::string> complaint(const Block &block, const Op &op, const Req
   return std::nullopt;
 }
 
-/// The lanes arrive, as a separate group of the running warp: the group then waits, or has passed.
+/// The lanes arrive, as a separate group of the running warp. Afterwards the group waits, or has
+/// passed.
 Status arrive(Warp &warp, const Op &op, Group &group, const Request &request) {
   Block &block = *warp.block;
   auto lane = static_cast<std::uint32_t>(std::countr_zero(group.mask));

@@ -112,7 +112,8 @@ void Block::reset(const Dim3 &newId) {
     start.function = static_cast<std::uint32_t>(&function - program->functions.data());
     warp.groups.assign(1, start);
     std::memset(warp.rows.data(), 0, warp.rows.size());
-    // In some blocks the value is a great number, in others far below zero.
+    // Undefined registers hold a great number in some blocks, and a number far below zero in
+    // others.
     std::byte unwritten = (id.x & 1) != 0 ? unwrittenByte : ~unwrittenByte;
     for (auto [offset, bytes] : function.unwrittenRows)
       std::memset(warp.rows.data() + offset, std::to_integer<int>(unwritten), bytes);

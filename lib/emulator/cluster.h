@@ -16,13 +16,13 @@ struct Cluster {
   void reset(std::uint64_t linearId, std::uint32_t virtualSm = 0);
 
   std::vector<std::unique_ptr<Block>> blocks; ///< by rank
-  std::uint32_t next = 0;                     ///< where the plain order searches first
+  std::uint32_t next = 0; ///< the warp at which the plain order starts its search
 
   std::uint64_t steps() const;
   std::uint64_t executed() const;
-  /// Whether the last advanced block took a nap.
+  /// Whether the last advanced block executed nanosleep.
   bool napped() const;
-  const std::optional<Fault> &fault() const; ///< of the first block with a fault
+  const std::optional<Fault> &fault() const; ///< fault of the first block that has one
 };
 
 /// Runs one warp of one block of the cluster for a while.

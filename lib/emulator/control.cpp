@@ -36,7 +36,7 @@ Status branchIndexed(Warp &warp, const Op &op, std::uint32_t mask) {
     rest &= ~same;
     Status moved = moveLanes(warp, same, table[index[lane]]);
     if (same == mask)
-      return moved; // else the running group has lost lanes, whatever happened to the last ones
+      return moved; // else the group has lost lanes, even if its last lanes went on
   }
   return Status::Reschedule;
 }

@@ -7,7 +7,7 @@
 
 namespace tally::emulator {
 
-/// What a cvt does besides changing the type.
+/// Parts of a cvt besides the change of type.
 struct Conversion {
   Type to = Type::None, from = Type::None;
   Rounding rounding = Rounding::Nearest;

@@ -12,7 +12,7 @@ namespace {
 
 using ptx::Instruction;
 
-/// How an operation's operands relate to its type.
+/// The relation of an operation's operands to its type.
 enum class Shape : std::uint8_t {
   Unary,   ///< d, a
   Binary,  ///< d, a, b

@@ -98,7 +98,7 @@ bool isTooLarge(const MatrixProduct &product) {
 /// Sets shapes, and each fragment's element and layout, but no registers yet.
 bool layOutProduct(const Instruction &instruction, const Form &form, MatrixProduct &product) {
   bool isWmma = instruction.opcode == "wmma";
-  std::vector<Element> types = form.elements; // of d, a, b, c
+  std::vector<Element> types = form.elements; // elements of d, a, b, c
   if (isWmma && types.size() == 2)            // wmma omits the types of f16 factors
     types = {types[0], Element::F16, Element::F16, types[1]};
   if (types.size() != 4 || form.columnMajor.size() != 2)

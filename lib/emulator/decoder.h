@@ -110,7 +110,7 @@ private:
 /// A register's row.
 struct RegisterInfo {
   Slot slot = noSlot;
-  std::uint32_t bytes = 0; ///< of an element; 0 for a predicate
+  std::uint32_t bytes = 0; ///< bytes of an element; 0 for a predicate
   std::uint32_t width = 1; ///< components of a vector register
 };
 

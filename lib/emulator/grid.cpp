@@ -34,11 +34,11 @@ struct GridExecution::State {
     return std::make_unique<Cluster>(launch);
   }
 
-  std::uint64_t clusters = 0; ///< of a cooperative grid, which is one unit of work; else 0
+  std::uint64_t clusters = 0; ///< clusters of a cooperative grid, which is one unit of work; else 0
 
   void makeCooperative() {
     constexpr std::size_t workspaceBytes = 256;
-    constexpr std::uint32_t shortSlice = 1u << 10; // blocks that wait for others spin
+    constexpr std::uint32_t shortSlice = 1u << 10; // blocks that wait for other blocks spin
     auto workspace = machine->globalMemory.allocate(workspaceBytes, std::byte{0});
     if (!workspace)
       return keepFault({FaultKind::BadLaunch, workspace.error().message});

@@ -9,7 +9,7 @@ namespace tally::emulator {
 namespace {
 
 constexpr std::uint32_t tileRows = 8;
-constexpr std::uint32_t rowBytes = 16; ///< of an 8×8 tile of 16-bit elements
+constexpr std::uint32_t rowBytes = 16; ///< bytes of a row of an 8×8 tile of 16-bit elements
 
 /// Resolves the rows of the tiles: lanes 0-7 give the row addresses of the first, 8-15 of the
 /// second, …

@@ -26,7 +26,7 @@ enum SlotBase : std::uint32_t {
 };
 inline constexpr Slot noSlot = ~Slot{0};
 
-/// What the interpreter loop does after a handler.
+/// The interpreter loop's action after a handler.
 enum class Status : std::uint8_t {
   Next,       ///< continue with the next op
   Jump,       ///< the whole group continues at its pc, which the handler has set

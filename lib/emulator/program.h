@@ -49,7 +49,7 @@ struct FunctionCode {
   /// registers, which no code may read before it writes them.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> unwrittenRows;
   std::uint32_t frameStart = 0; ///< for a device function: offset of its frame in a level of calls
-  std::uint32_t localBytes = 0; ///< of .local and .param variables per thread
+  std::uint32_t localBytes = 0; ///< bytes of .local and .param variables per thread
   std::uint32_t parameterBytes = 0;
   std::vector<ParameterPlace> entryParameters; ///< for an entry
   std::uint32_t staticSharedBytes = 0;
@@ -127,8 +127,8 @@ public:
   std::map<std::string, std::uint32_t, std::less<>> functionIndex;
   std::vector<CallSite> calls;
   std::vector<std::vector<std::uint32_t>> branchTables; ///< targets of brx.idx
-  std::vector<MatrixProduct> products;                  ///< of mma and wmma.mma
-  std::vector<MatrixAccess> matrixAccesses;             ///< of wmma.load and wmma.store
+  std::vector<MatrixProduct> products;                  ///< products of mma and wmma.mma
+  std::vector<MatrixAccess> matrixAccesses;             ///< accesses of wmma.load and wmma.store
   std::vector<std::string> unimplemented; ///< the reason, by Op::extra; empty: an unknown opcode
   std::vector<std::uint64_t> ownedMemory; ///< module-scope variables, in the loading machine
   std::vector<Segment> constSegments;     ///< the ranges of .const variables

@@ -1,4 +1,4 @@
-// How lanes move between groups, groups through a warp, and warps through a block.
+// Moves lanes between groups, groups through a warp, and warps through a block.
 #ifndef TALLY_LIB_EMULATOR_WARP_SCHEDULER_H
 #define TALLY_LIB_EMULATOR_WARP_SCHEDULER_H
 

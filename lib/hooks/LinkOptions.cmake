@@ -52,8 +52,8 @@ function(tally_write_link_options directory output)
     string(APPEND driver "-Wl,--export-dynamic-symbol=${name}\n")
     string(APPEND nvcc "-Xlinker --export-dynamic-symbol=${name}\n")
   endforeach()
-  # Also where nothing in the program calls the CUDA runtime, but a library that it loads does: the
-  # archive's object is taken all the same, by a name that no shared library gives out.
+  # The archive's object is linked even if only a library that the program loads calls the CUDA
+  # runtime: the option names a symbol that no shared library exports.
   string(APPEND driver "-Wl,--undefined=__wrap___cudaRegisterFatBinary\n")
   string(APPEND nvcc "-Xlinker --undefined=__wrap___cudaRegisterFatBinary\n")
   foreach(name IN LISTS names)

@@ -14,7 +14,7 @@ if(PROCESSOR MATCHES "aarch64|arm64")
 endif()
 set(libraries libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2 ${loader})
 
-# placeOf(VARIABLE FILE): where the compiler finds it.
+# placeOf(VARIABLE FILE): sets VARIABLE to the path at which the compiler finds FILE.
 function(placeOf variable file)
   execute_process(COMMAND "${COMPILER}" "-print-file-name=${file}" OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE
     COMMAND_ERROR_IS_FATAL ANY)
@@ -24,8 +24,8 @@ function(placeOf variable file)
   set(${variable} "${path}" PARENT_SCOPE)
 endfunction()
 
-# libraryOf(VARIABLE LIBRARY NAME): where a name of LIBRARY, whose newest version is above OLDEST, was then; empty
-# where that is not known.
+# libraryOf(VARIABLE LIBRARY NAME): sets VARIABLE to the library that had NAME at version OLDEST,
+# where LIBRARY has NAME only in a newer version; empty where that is unknown.
 function(libraryOf variable library name)
   set(found ${library})
   if(library STREQUAL "libc.so.6" AND NOT name STREQUAL "__libc_start_main")
@@ -79,7 +79,8 @@ foreach(library IN LISTS libraries)
       string(TOLOWER ".${binding}" binding)
       string(REPLACE ".global" ".globl" binding ${binding})
       if(type STREQUAL "OBJECT")
-        # Names of one variable stay so: a program that has its own copy of it (a copy relocation) has it under all.
+        # All names of one variable stay: a program with its own copy of the variable (a copy
+        # relocation) has it under all names.
         list(APPEND variables_${home} ${value})
         string(APPEND labels_${home}_${value} "${binding} ${name}\n.type ${name},%object\n.size ${name},${size}\n${name}:\n")
         set(size_${home}_${value} ${size})

@@ -39,7 +39,7 @@ timespec now(clockid_t clock) {
   return time;
 }
 
-/// `time`, later by `to` - `from`.
+/// Returns `time`, moved later by `to` - `from`.
 timespec moved(timespec time, timespec from, timespec to) {
   long nanoseconds = time.tv_nsec + to.tv_nsec - from.tv_nsec; // from -1 s to 2 s
   long carry = nanoseconds < 0 ? -1 : nanoseconds / second;

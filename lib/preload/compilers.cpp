@@ -51,7 +51,8 @@ void meetCompilers() { meetCompiler("", RTLD_NOLOAD); }
 
 void meetCompiler(const char *name, int mode) {
   static std::mutex meeting;
-  static thread_local bool isUnderWay = false; // this function runs before dlopen and calls it
+  // This function runs before dlopen, and calls dlopen itself.
+  static thread_local bool isUnderWay = false;
   if (std::exchange(isUnderWay, true))
     return;
   bool willLoad = meetingOf(name) && std::strchr(name, '/') && (mode & RTLD_NOLOAD) == 0;

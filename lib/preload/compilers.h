@@ -5,7 +5,7 @@
 
 namespace tally::preload {
 
-/// Leads the functions of each loaded libnvrtc and libnvJitLink to the hooks. Thread-safe.
+/// Redirects the functions of each loaded libnvrtc and libnvJitLink to the hooks. Thread-safe.
 void meetCompilers();
 /// Does the same before the program calls dlopen(name, mode), and includes the library that the
 /// call will load if it is a compiler: the program may look up its functions right afterwards. A
@@ -18,8 +18,8 @@ void meetCompiler(const char *name, int mode);
 
 /// Leads nvrtcGetCUBIN to the hooks.
 void meetNvrtc(void *library);
-/// Leads the functions that add inputs to a link, complete it and end it to the hooks, in all
-/// versions that the library exports.
+/// Redirects the functions that add inputs to a link, complete it and end it, in all versions that
+/// the library exports.
 void meetJitLink(void *library);
 
 } // namespace tally::preload

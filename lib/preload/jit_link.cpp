@@ -22,7 +22,7 @@ using CodeSize = int (*)(Link, std::size_t *);
 using Code = int (*)(Link, void *);
 using Destroy = int (*)(Link *);
 
-/// The functions that are led to the hooks.
+/// The functions that are redirected to the hooks.
 struct Calls {
   AddData addData = nullptr;
   AddFile addFile = nullptr;
@@ -38,7 +38,7 @@ struct Version {
   CodeSize codeSize = nullptr;
 };
 
-constexpr std::size_t mostVersions = 32; // of all libraries of a process
+constexpr std::size_t mostVersions = 32; // versions of all libraries of a process
 std::array<Version, mostVersions> versions;
 
 hooks::LoadedImages &images() { return hooks::Hooks::shared().loadedImages(); }

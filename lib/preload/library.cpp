@@ -47,14 +47,14 @@ bool isDriverLoaded() {
 /// Leads the driver to the hooks, where the driver is loaded. `load`: loads the driver first. Where
 /// the driver is not loaded, nothing is looked up and no setting is read.
 void meetDriver(bool load) {
-  static std::recursive_mutex meeting; // this calls dlopen, which calls it again
+  static std::recursive_mutex meeting; // this call runs dlopen, which calls this function again
   static bool isUnderWay = false;
   std::unique_lock lock(meeting);
   if (isUnderWay || runtime::driverExports())
     return;
   isUnderWay = true;
-  // Here and not in a constructor: that of a library of the program, as cuBLAS's, may open the
-  // driver before this library's run.
+  // The flags are set here and not in a constructor: a constructor of one of the program's
+  // libraries, such as cuBLAS, may open the driver before this library's constructors run.
   hooks::isPreloadedLibrary = true;
   hooks::LoadedImages::beforeLoading = &preload::meetCompilers;
   if ((load || isDriverLoaded()) && !standsAside())
@@ -96,13 +96,13 @@ __attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name, in
   std::string_view file = path.substr(path.rfind('/') + 1); // npos + 1 is 0
   if (file == driverName || file == "libcuda.so")
     meetDriver(true);
-  // NVRTC opens a library of its own before it has made any code.
+  // NVRTC opens its own second library before it has made any code.
   if (runtime::driverExports())
     preload::meetCompiler(name ? name : "", mode);
 }
 
-/// A library that was loaded with the driver finds this before the driver's own cuInit. A program
-/// that looks the driver's cuInit up finds the hooks by then.
+/// A library that was loaded with the driver finds this function before the driver's own cuInit.
+/// When a program looks up the driver's cuInit, the hooks are installed already.
 __attribute__((visibility("default"))) CUresult cuInit(unsigned flags) {
   meetDriver(true);
   void *driver = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

@@ -1,4 +1,4 @@
-// What the programs here share: checks that name what failed, and a verdict at the end.
+// Helpers of the programs here: checks that name their failure, and a verdict at the end.
 #ifndef TALLY_TEST_HOOKS_CHECK_H
 #define TALLY_TEST_HOOKS_CHECK_H
 
@@ -9,7 +9,7 @@
 
 static int failures = 0;
 
-/// Stops at a CUDA call that fails.
+/// Ends the program at a CUDA call that fails.
 #define MUST(call)                                                                                 \
   do {                                                                                             \
     cudaError_t mustStatus = (call);                                                               \
@@ -27,7 +27,7 @@ static int failures = 0;
     }                                                                                              \
   } while (false)
 
-/// A cudaError_t that must be this one.
+/// Checks that a call returns this cudaError_t.
 #define EXPECT_STATUS(call, status)                                                                \
   do {                                                                                             \
     cudaError_t got = (call);                                                                      \

@@ -1,5 +1,5 @@
 // Two classes in one process: a stream of low and one of high priority, from two threads, with
-// events across. It does not know of tally; the priorities make the low one best effort.
+// events across. The program does not mention Tally; the priorities make the low one best effort.
 //
 //   classes [STEPS [ROUNDS [WEIGHTS]]]   rounds of work in a thread; weights, a multiple of 64
 #include "check.h"
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
   EXPECT(wrong == 0);
   trainer.join();
 
-  // A request that needs the newest weights: it waits for the trainer's event.
+  // A request that needs the newest weights waits for the trainer's event.
   cudaEvent_t updated;
   MUST(cudaEventCreateWithFlags(&updated, cudaEventDisableTiming));
   train<<<n / 64, 64, 0, low>>>(weights, n, rounds);

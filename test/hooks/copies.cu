@@ -1,6 +1,6 @@
 // Copies and fills within the device's memory, of all sizes and alignments, between kernels that
-// change what they read and what they wrote: each has its place in the stream. What comes of it is
-// compared with the same on the host. It does not know of tally.
+// change the copied and the filled memory: each copy and fill has its place in the stream. The
+// program compares the result with the same operations on the host. It does not mention Tally.
 //
 //   copies [ROUNDS]
 #include "check.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t room = (std::size_t{3} << 20) + 4096;
 
-/// Bytes do not commute with a copy, nor with one another's order.
+/// A change of the bytes commutes neither with a copy nor with another change.
 __global__ void stir(unsigned char *bytes, std::size_t count, unsigned value) {
   for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
        i += gridDim.x * blockDim.x)
@@ -44,7 +44,7 @@ struct Buffers {
     MUST(cudaMemcpyAsync(to + toOffset, from + fromOffset, count, kind, stream));
     std::memcpy(hostTo.data() + toOffset, hostFrom.data() + fromOffset, count);
   }
-  /// Where they overlap CUDA does not say what comes of it; the emulator copies as memmove() does.
+  /// CUDA does not define the result of overlapping ranges; the emulator copies as memmove() does.
   void copyWithin(std::size_t toOffset, std::size_t fromOffset, std::size_t count) {
     MUST(cudaMemcpyAsync(to + toOffset, to + fromOffset, count, cudaMemcpyDeviceToDevice, stream));
     std::memmove(hostTo.data() + toOffset, hostTo.data() + fromOffset, count);
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
         b.stirAll(size);
       }
     b.compare("sizes and alignments");
-    // Several waves of blocks, so that some have run and some not when it yields.
+    // Several waves of blocks, so that some have run and others have not when the launch yields.
     for (std::size_t offset : {0, 5, 4}) {
       b.stirAll(8192);
       b.copy(offset, 0, room - 4096 - offset, cudaMemcpyDeviceToDevice);

@@ -1,5 +1,5 @@
-// What the programs of graphs are made of. Every launch of a kernel is counted in its data, so what
-// runs twice, not at all or with other arguments shows.
+// Parts of the graph programs. Each kernel launch counts in its data, so the data shows a launch
+// that ran twice, not at all or with wrong arguments.
 #ifndef TALLY_TEST_HOOKS_GRAPH_PARTS_H
 #define TALLY_TEST_HOOKS_GRAPH_PARTS_H
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int count = 1 << 13;
 constexpr int bytes = count * static_cast<int>(sizeof(int));
 
-/// data[i] = data[i] * 3 + value, for the whole array, block by block.
+/// data[i] = data[i] * 3 + value for the whole array, block by block.
 __global__ void step(int *data, int value) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   for (int r = 0; r < 20; ++r) // long enough for requests to come meanwhile
@@ -37,7 +37,7 @@ int stepped(int value, int addend) {
   return static_cast<int>(static_cast<unsigned>(value) * 3 + static_cast<unsigned>(addend));
 }
 
-/// The one value that all elements of an array have; a check fails where they differ.
+/// Returns the value that all elements of an array have; a check fails where they differ.
 int valueOf(const int *data) {
   std::vector<int> host(count);
   MUST(cudaMemcpy(host.data(), data, bytes, cudaMemcpyDeviceToHost));
@@ -73,7 +73,7 @@ struct Stream {
   cudaStream_t handle = nullptr;
 };
 
-/// What `record` puts on the stream, as a graph.
+/// Captures the operations that `record` puts on the stream, as a graph.
 template <class Record> cudaGraph_t captured(cudaStream_t stream, Record record) {
   cudaGraph_t graph = nullptr;
   MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -102,7 +102,7 @@ template <class... Arguments> struct KernelNode {
     std::memcpy(values[index], &argument, sizeof argument);
     pointers[index] = values[index];
   }
-  /// After the call that took the parameters: they must have been copied.
+  /// Overwrites the arguments after the call that took the parameters: CUDA must have copied them.
   void spoil() { std::memset(values, 0x7f, sizeof values); }
   alignas(8) char values[sizeof...(Arguments)][8];
   void *pointers[sizeof...(Arguments)];
@@ -118,7 +118,7 @@ cudaGraphNode_t addStep(cudaGraph_t graph, int *data, int value,
   return made;
 }
 
-/// Of a node that sets a whole array.
+/// Parameters of a node that sets a whole array.
 cudaMemsetParams filling(int *data, int value) {
   cudaMemsetParams parameters{};
   parameters.dst = data;

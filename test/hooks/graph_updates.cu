@@ -1,11 +1,10 @@
-// What a program may count on of updates of CUDA graphs, whatever class they are launched as: of
-// nodes, of whole graphs and of embedded ones, while launches are under way. It does not know of
-// tally.
+// CUDA's guarantees for updates of graphs, launched as either class: updates of nodes, of whole
+// graphs and of embedded graphs, while launches are under way. The program does not mention Tally.
 #include "graph_parts.h"
 
 namespace {
 
-/// Nodes change between launches that are still under way: each launch has the parameters of its
+/// Nodes change between launches that are still under way: each launch uses the parameters at its
 /// call.
 void updatedNodes() {
   Stream stream;
@@ -47,7 +46,7 @@ void updatedNodes() {
     run(value, 3, false, 0, false, 0x200 + round);
     MUST(cudaGraphNodeSetEnabled(executable, second, 1));
     MUST(cudaGraphNodeSetEnabled(executable, copy, 1));
-    // A copy from elsewhere, for one launch.
+    // For one launch the copy reads another array.
     Array other16(16);
     MUST(cudaGraphExecMemcpyNodeSetParams1D(executable, copy, c.data, other16.data, bytes,
                                             cudaMemcpyDeviceToDevice));
@@ -57,7 +56,7 @@ void updatedNodes() {
     stream.wait();
   }
   EXPECT(a.value() == static_cast<int>(want));
-  // What was refused changes nothing.
+  // A refused update changes nothing.
   KernelNode<int *, int> changed(step, a.data, 99);
   EXPECT(cudaGraphExecKernelNodeSetParams(executable, fill, &changed.parameters) != cudaSuccess);
   cudaGetLastError();
@@ -104,7 +103,7 @@ void updatedGraphs() {
       MUST(cudaGraphLaunch(executable, stream));
       ran(20 + round);
     }
-    // Other nodes: refused, and what was stays.
+    // An update with other nodes: CUDA refuses it, and the graph stays as it was.
     graph = captured(stream, [&] { step<<<grid, block, 0, stream>>>(data.data, 1); });
     cudaGraphExecUpdateResultInfo info{};
     EXPECT_STATUS(cudaGraphExecUpdate(executable, graph, &info), cudaErrorGraphExecUpdateFailure);
@@ -133,7 +132,8 @@ void updatedGraphs() {
   }
 }
 
-/// A graph inside of a graph, twice, and one of its nodes updated; a launch that is captured.
+/// A graph embedded twice in another graph, with an update of one of its nodes; and a captured
+/// launch.
 void childGraphs() {
   Stream stream;
   Array data(1);
@@ -185,7 +185,7 @@ void childGraphs() {
 } // namespace
 
 int main() {
-  // Another one in use above makes streams of low priority best effort.
+  // A stream of higher priority in use makes streams of low priority best effort.
   int lowest = 0, highest = 0;
   MUST(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   Stream above(highest);

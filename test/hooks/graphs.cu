@@ -1,6 +1,5 @@
-// What a program may count on of CUDA graphs, whatever class they are launched as: order and
-// results of nodes, replays, and handles that go while launches are under way. It does not know of
-// tally.
+// CUDA's guarantees for graphs, launched as either class: order and results of nodes, replays, and
+// handles that are destroyed while launches are under way. The program does not mention Tally.
 #include "graph_parts.h"
 
 #include <atomic>
@@ -8,7 +7,7 @@
 
 namespace {
 
-/// Two branches that are captured from two streams, whose kernels yield; one needs the other's
+/// Two branches captured from two streams, with kernels that yield; one branch needs the other's
 /// start.
 void parallelBranches() {
   Stream a, b;
@@ -80,8 +79,8 @@ void accumulate() {
   MUST(cudaGraphDestroy(graph));
 }
 
-/// A host function writes what a copy behind it reads, in pinned memory. (In pageable memory the
-/// copy need not find it: plain CUDA on an H200 read what earlier replays had written.)
+/// A host function writes pinned memory that a later copy reads. (A copy from pageable memory need
+/// not read the new values: plain CUDA on an H200 read what earlier replays had written.)
 void hostNodes() {
   struct Written {
     int *pinned;
@@ -121,7 +120,7 @@ void hostNodes() {
   MUST(cudaFreeHost(written.pinned));
 }
 
-/// The handles go while launches are under way.
+/// The program destroys the handles while launches are under way.
 void destroyedEarly() {
   Array data(1);
   int want = 1;
@@ -146,7 +145,7 @@ void destroyedEarly() {
   }
 }
 
-/// One executable graph on two streams of one class in turn.
+/// One executable graph, launched on two streams of one class in turns.
 void twoStreams() {
   Stream one, two;
   Array data(1);
@@ -168,7 +167,7 @@ void twoStreams() {
 }
 
 /// One executable graph on several streams, of both priorities where there are two: its launches
-/// are in the order of the calls.
+/// run in the order of the calls.
 void severalStreams() {
   int lowest = 0, highest = 0;
   MUST(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
@@ -180,7 +179,7 @@ void severalStreams() {
   addStep(graph, data.data, 3, {one});
   cudaGraphExec_t executable = instantiated(graph);
   int want = 1, launches = 0;
-  // No two launches do the same.
+  // Each launch has other parameters.
   auto launch = [&](cudaStream_t on) {
     KernelNode<int *, int> changed(step, data.data, ++launches);
     MUST(cudaGraphExecKernelNodeSetParams(executable, one, &changed.parameters));
@@ -201,12 +200,12 @@ void severalStreams() {
   MUST(cudaGraphDestroy(graph));
 }
 
-/// Two threads launch graphs of their own on one stream: each graph is one unit.
+/// Two threads launch their own graphs on one stream: each graph runs as one unit.
 void units() {
   Stream stream;
   Array data(0), sum(0);
   constexpr int rounds = 20;
-  // A unit sets the data, takes that away again, and adds what is left to the sum.
+  // A unit sets the data, makes it zero by a kernel, and adds it to the sum.
   auto unit = [&](int value) {
     cudaGraph_t graph;
     MUST(cudaGraphCreate(&graph, 0));
@@ -261,7 +260,7 @@ void memoryNodes() {
 } // namespace
 
 int main() {
-  // Another one in use above makes streams of low priority best effort.
+  // A stream of higher priority in use makes streams of low priority best effort.
   int lowest = 0, highest = 0;
   MUST(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   Stream above(highest);

@@ -1,4 +1,4 @@
-// Processes of the hooked program on one emulated GPU, with an arena of a test's own.
+// Processes of the hooked program on one emulated GPU, with an arena for the test.
 #ifndef TALLY_TEST_HOOKS_HOOKED_PLACE_H
 #define TALLY_TEST_HOOKS_HOOKED_PLACE_H
 
@@ -15,7 +15,7 @@ struct HookedPlace : ArenaFolder {
   static constexpr const char *gpu = "00112233-4455-6677-8899-aabbccddeeff";
   HookedPlace() : ArenaFolder(gpu) {}
 
-  /// The words that start the program in a role; `settings` as `env` takes them.
+  /// Returns the command that starts the program in a role; `settings` as `env` takes them.
   std::vector<std::string> words(const char *role, std::vector<std::string> settings = {}) const {
     std::vector<std::string> all = {"env", "TALLY_DEVICE=emulator", "TALLY_EMULATOR_SMS=2",
                                     std::string("TALLY_EMULATOR_UUID=") + gpu,
@@ -27,7 +27,7 @@ struct HookedPlace : ArenaFolder {
   std::vector<std::string> trainer() const { return words("train", {"TALLY_CLASS=best-effort"}); }
 };
 
-/// The slot of the living process with work of a class.
+/// Returns the slot of the living process with work of a class.
 inline std::optional<ArenaSlotView> slotOf(const Arena &arena, std::uint32_t slotClass) {
   for (ArenaSlotView &each : arena.view())
     if (each.isHeld && each.slotClass == slotClass)
@@ -40,14 +40,14 @@ inline std::string ask(Child &child, const char *line) {
   return child.line();
 }
 
-/// The words, with standard error in a file.
+/// Returns the command with its standard error in a file.
 inline std::vector<std::string> withErrorsIn(const std::string &path,
                                              std::vector<std::string> words) {
   words.insert(words.begin(), {"sh", "-c", "exec \"$@\" 2>'" + path + "'", "sh"});
   return words;
 }
 
-/// The words in a PID namespace of their own; none where that is not permitted.
+/// Returns the command in a new PID namespace; empty where the system forbids that.
 inline std::vector<std::string> inNamespace(std::vector<std::string> words) {
   static const bool allowed = std::system("unshare -p -f -r --kill-child true 2>/dev/null") == 0;
   if (!allowed)

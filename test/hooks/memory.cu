@@ -1,9 +1,9 @@
-// Allocation where a process may have a part of the memory only: what is beyond it fails as memory
-// that is used up does, what is freed can be had again.
+// Allocation in a process that may use a part of the memory only: an allocation beyond the part
+// fails as on a full device, and freed memory can be allocated again.
 //
 //   memory QUOTA RESERVE    in bytes, 0: none; as TALLY_MEMORY_QUOTA and TALLY_MEMORY_RESERVE say
 //
-// Without arguments it checks that there is no limit but the device's.
+// Without arguments the program checks that the device's limit is the only one.
 #include "check.h"
 
 #include <cstddef>
@@ -30,7 +30,8 @@ std::size_t freeBytes() {
   return free;
 }
 
-/// Beyond what is left: an error of the call, and of the thread until it is asked.
+/// Beyond the free part: the call fails, and the error is the thread's last error until the thread
+/// reads it.
 void beyond(std::size_t bytes) {
   void *memory = nullptr;
   EXPECT_STATUS(cudaMalloc(&memory, bytes), cudaErrorMemoryAllocation);
@@ -39,7 +40,7 @@ void beyond(std::size_t bytes) {
   EXPECT_STATUS(cudaGetLastError(), cudaSuccess);
 }
 
-/// One form of allocation: of a quarter of the quota at least, four times at the most.
+/// One form of allocation: at least a quarter of the quota, at most four times the quota.
 void form(const char *name, const std::function<cudaError_t(std::size_t, void **)> &allocate,
           const std::function<cudaError_t(void *)> &release) {
   std::size_t before = freeBytes(), quarter = quota / 4;
@@ -113,7 +114,8 @@ void forms() {
   MUST(cudaStreamDestroy(stream));
 }
 
-/// Used up and freed by several threads at once: never beyond, and nothing is lost.
+/// Several threads allocate and free all of it at once: never more than the quota, and no memory is
+/// lost.
 void threads() {
   std::size_t before = freeBytes();
   std::vector<std::thread> running;
@@ -132,7 +134,7 @@ void threads() {
   EXPECT(freeBytes() == before);
 }
 
-/// Work goes on beside a refusal.
+/// The thread's work goes on after a refused allocation.
 void kernels() {
   constexpr int n = 4096;
   int *data = nullptr, got = 0;

@@ -1,5 +1,5 @@
-// A program of CUDA C++ that knows nothing of tally, for the tests of several processes to start,
-// to tell what to do, and to kill:
+// A CUDA C++ program that does not mention Tally. The tests of several processes start it, send it
+// commands and kill it:
 //
 //   processes train
 //     launches that follow each other; checks that each block ran exactly once
@@ -14,7 +14,7 @@
 //     sends it to itself; `handle` sets a handler for SIGTERM, `ignore` has it ignored, and
 //     `handled` says how often the handler ran
 //
-// It ends when its input does. What went wrong it says and exits with 3.
+// It ends at the end of its input. After an error it prints the error and exits with 3.
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -75,7 +75,7 @@ bool isEmulated() {
   return device && std::strcmp(device, "emulator") == 0;
 }
 
-// On a GPU many waves of blocks of about 20 us.
+// On a GPU: many waves of blocks of about 20 us.
 const unsigned blocks = isEmulated() ? 512 : 1 << 16;
 const int rounds = isEmulated() ? 10 : 8000;
 
@@ -145,7 +145,8 @@ void waitForEnd(void *) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-/// The child has none of the threads. It exits, as one does whose exec failed, or is terminated.
+/// The child has none of the parent's threads. It exits, like a child whose exec failed, or a
+/// signal ends it.
 const char *endOfChild(bool exits) {
   pid_t child = fork();
   if (child == 0) {
@@ -217,7 +218,7 @@ void obey() {
 } // namespace
 
 int main(int count, char **arguments) {
-  // Not after a test that was itself killed.
+  // The process dies with the test, even when the test is killed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string role = count > 1 ? arguments[1] : "";
   if (role == "train")

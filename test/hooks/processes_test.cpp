@@ -1,5 +1,5 @@
-// Two programs that were only relinked share the emulated GPU: the best-effort one makes way while
-// the other has work, and goes on when that rests, ends or dies.
+// Two relinked programs share the emulated GPU: the best-effort program makes way while the other
+// has work, and goes on when the other is idle, ends or dies.
 #include "hooked_place.h"
 
 #include <doctest/doctest.h>
@@ -25,13 +25,13 @@ std::array<std::uint64_t, 3> countsOf(const Arena &arena) {
 }
 std::uint64_t yields(const Arena &arena) { return countsOf(arena)[2]; }
 
-/// Whether the best-effort process finishes launches now.
+/// Returns whether the best-effort process now finishes launches.
 bool progresses(const Arena &arena) {
   std::uint64_t before = countsOf(arena)[0];
   return within([&] { return countsOf(arena)[0] >= before + 2; });
 }
 
-/// Whether it comes to rest, and rests.
+/// Waits until the process stops launching; returns whether it then stays stopped.
 bool rests(const Arena &arena) {
   std::array<std::uint64_t, 3> last{};
   int still = 0;
@@ -44,11 +44,12 @@ bool rests(const Arena &arena) {
   });
 }
 
-/// Work of the other process makes the trainer yield, holds it, and lets it go on.
+/// Checks that work of the other process makes the trainer yield, holds it back, and lets it go on
+/// afterwards.
 void checkYields(Child &server, const Arena &arena) {
   REQUIRE(progresses(arena));
   std::uint64_t before = yields(arena);
-  // It may begin between two launches.
+  // The work may begin between two launches.
   CHECK(within([&] {
     REQUIRE(ask(server, "begin") == "done");
     REQUIRE(rests(arena));

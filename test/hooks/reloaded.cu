@@ -1,11 +1,11 @@
-// Kernels whose code goes and comes back as another: libraries that are loaded at run time, where a
-// handle may come to mean a kernel with other parameters, and a device that is reset. It does not
-// know of tally.
+// Kernels whose code is unloaded and replaced: libraries that are loaded at run time, where a
+// handle may later name a kernel with other parameters, and a device that is reset. The program
+// does not mention Tally.
 #include "check.h"
 
 #include <cstdint>
 
-// What nvcc's host code calls, and what it calls this file's own container.
+// The functions that nvcc's host code calls, and nvcc's name for this file's own container.
 extern "C" {
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
@@ -26,8 +26,8 @@ namespace {
 
 constexpr int launches = 5;
 
-/// By PTX, each a kernel `k` of one thread: what it makes of the word that its first parameter
-/// points to, out of the others.
+/// PTX texts, each with a kernel `k` of one thread. The kernel computes the word that its first
+/// parameter points to from the other parameters.
 constexpr char addOne[] = R"(
 .version 8.0
 .target sm_80
@@ -73,7 +73,7 @@ std::uint32_t valueOf(const std::uint32_t *word) {
   return value;
 }
 
-/// The word after `launches` launches of `k` from the library.
+/// Returns the word after `launches` launches of `k` from the library.
 std::uint32_t launchedFrom(const char *code, void **arguments, std::uint32_t *word,
                            cudaStream_t stream) {
   cudaLibrary_t library = nullptr;
@@ -109,9 +109,9 @@ void libraries() {
 
 __global__ void add(std::uint32_t *word, std::uint32_t addend) { *word += addend; }
 
-/// As where a library is closed and another one lies in its place: one host function, registered
-/// for one kernel and then for another. On the emulator: CUDA 13.0's own runtime goes on with the
-/// first one.
+/// Acts as when a library is closed and another library lies at its address: one host function is
+/// registered for one kernel and then for another. Runs on the emulator: CUDA 13.0's own runtime
+/// keeps the first kernel.
 void registered() {
   static const Wrapper wrapper = {0x466243b1, 1, ownContainer, nullptr};
   static char function, two[] = "addTwo", three[] = "addThree";
@@ -145,7 +145,7 @@ void reset() {
     MUST(cudaDeviceSynchronize());
     for (int i = 0; i < launches; ++i)
       add<<<1, 1, 0, stream>>>(word, round);
-    // Between launches that succeed, one that cannot.
+    // Between successful launches, a launch that cannot succeed.
     add<<<1, 4096, 0, stream>>>(word, round);
     EXPECT_STATUS(cudaGetLastError(), cudaErrorInvalidValue);
     add<<<1, 1, 0, stream>>>(word, round);

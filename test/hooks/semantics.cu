@@ -1,5 +1,5 @@
-// What a program may count on, whatever class its work has: symbols, order between streams, events
-// and the default stream, copies, errors of launches, frees. It does not know of tally.
+// CUDA's guarantees, which hold for work of any class: symbols, order between streams, events and
+// the default stream, copies, errors of launches, frees. The program does not mention Tally.
 #include "check.h"
 
 #include <vector>
@@ -77,7 +77,7 @@ void symbols() {
   MUST(cudaFree(data));
 }
 
-/// Streams of both kinds, ordered by events; each adds what the other has.
+/// Blocking and non-blocking streams, ordered by events; each adds the other's values.
 void streamsAndEvents() {
   cudaStream_t a, b;
   MUST(cudaStreamCreate(&a));
@@ -115,7 +115,7 @@ void streamsAndEvents() {
     EXPECT(hostX[i] == static_cast<int>(wantX));
     EXPECT(hostY[i] == static_cast<int>(wantY));
   }
-  // Work is finished, and the handles go, in whatever order.
+  // The work finishes and the handles are destroyed, in every order.
   launchStep(x, 1, a);
   MUST(cudaEventRecord(ready, a));
   MUST(cudaEventDestroy(ready));
@@ -127,7 +127,7 @@ void streamsAndEvents() {
     MUST(cudaEventDestroy(each));
 }
 
-/// The default stream and a blocking one take turns without any event.
+/// The default stream and a blocking stream take turns without any event.
 void defaultStream() {
   cudaStream_t blocking;
   MUST(cudaStreamCreate(&blocking));
@@ -145,7 +145,7 @@ void defaultStream() {
   MUST(cudaFree(data));
 }
 
-/// Pageable sources are read at the call, pinned ones in the order of the stream.
+/// The call reads pageable sources; pinned sources are read in the order of the stream.
 void copies() {
   cudaStream_t stream;
   MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -215,7 +215,7 @@ void errors() {
   MUST(cudaFree(data));
 }
 
-/// More dynamic shared memory than blocks have by default.
+/// More dynamic shared memory than a block has by default.
 void sharedMemory() {
   MUST(cudaFuncSetAttribute(reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, 80000));
   std::vector<int> host(count);
@@ -250,7 +250,7 @@ void orderedAllocation() {
   MUST(cudaStreamDestroy(stream));
 }
 
-/// A capture of kernels, launched as a graph between kernels of the same stream.
+/// A capture of kernels, launched as a graph between kernels on the same stream.
 void graphs() {
   cudaStream_t stream;
   MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -1,5 +1,5 @@
-// SIGTERM in programs that were only relinked: what it leaves on the device, and whose handlers it
-// leaves alone.
+// SIGTERM in relinked programs: the blocks that it cuts short on the device, and the program's
+// handlers, which stay in place.
 #include "hooked_place.h"
 
 #include <doctest/doctest.h>
@@ -14,9 +14,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What `processes mark` counts in a file.
+/// The counts of `processes mark` in a file.
 struct Marks {
-  static constexpr std::size_t blocks = 512; // as the program has it on the emulator
+  static constexpr std::size_t blocks = 512; // the grid's size in the program on the emulator
   explicit Marks(const HookedPlace &place) : path(place.path / "marks") {
     std::ofstream(path) << std::string(2 * blocks * sizeof(unsigned), '\0');
   }
@@ -27,7 +27,7 @@ struct Marks {
     return counts;
   }
   bool hasBegun() const { return read()[0] != 0; }
-  /// Blocks that have begun and not ended.
+  /// Number of blocks that have begun and not ended.
   std::size_t open() const {
     std::vector<unsigned> counts = read();
     std::size_t open = 0;
@@ -38,7 +38,8 @@ struct Marks {
   std::string path;
 };
 
-/// Terminates a best-effort process somewhere in its work; how many blocks that cuts short.
+/// Terminates a best-effort process at some time in its work; returns the number of blocks that
+/// were cut short.
 std::size_t cutShort(std::uint64_t seed, const std::vector<std::string> &settings) {
   HookedPlace place;
   Marks marks(place);
@@ -54,7 +55,7 @@ std::size_t cutShort(std::uint64_t seed, const std::vector<std::string> &setting
 
 constexpr const char *bestEffort = "TALLY_CLASS=best-effort";
 
-/// The thread sanitizer keeps a signal back while its thread waits in read(), for ever there.
+/// The thread sanitizer delays a signal for ever while its thread waits in read().
 #ifdef __SANITIZE_THREAD__
 constexpr bool keepsSignalsBack = true;
 #else

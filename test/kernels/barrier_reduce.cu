@@ -1,4 +1,4 @@
-// A reduction by halving steps: the loop's trip count is uniform, the work in it is not.
+// A reduction by halving steps: the loop's trip count is uniform, the work in its body is not.
 extern "C" __global__ void barrier_reduce(unsigned *out, const unsigned *in, unsigned n) {
   __shared__ unsigned partial[64];
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

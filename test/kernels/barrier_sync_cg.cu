@@ -1,4 +1,4 @@
-// What cooperative_groups emits for a block's barrier: `barrier.sync 0`, not `bar.sync 0`.
+// The barrier that cooperative_groups emits for a block: `barrier.sync 0`, not `bar.sync 0`.
 #include <cooperative_groups.h>
 
 extern "C" __global__ void barrier_sync_cg(unsigned *out, const unsigned *in) {

@@ -1,4 +1,4 @@
-// An early return before a barrier that whole blocks take or do not take.
+// An early return before a barrier: all threads of a block take it, or none.
 extern "C" __global__ void barrier_uniform_exit(unsigned *out, const unsigned *in,
                                                 unsigned blocks) {
   __shared__ unsigned tile[32];

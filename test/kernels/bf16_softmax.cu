@@ -1,4 +1,4 @@
-// Softmax of rows, a warp each, in bf16 with pairs, sums in f32.
+// Softmax of rows in bf16 pairs, with a warp per row and sums in f32.
 #include <cuda_bf16.h>
 extern "C" __global__ void bf16_softmax(__nv_bfloat16 *out, const float *in, unsigned columns) {
   unsigned row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;

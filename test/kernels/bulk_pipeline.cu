@@ -42,7 +42,7 @@ __device__ unsigned inRank(unsigned address, unsigned rank) {
   return mapped;
 }
 
-// Two buffers: warp 0 fills them, the others add them up and hand them back.
+// Two buffers: warp 0 fills them; the other warps add the values up and release the buffers.
 extern "C" __global__ void bulk_pipeline(unsigned *out, const unsigned *in, unsigned tiles) {
   __shared__ alignas(128) unsigned tile[2][64];
   __shared__ unsigned long long full[2], empty[2];
@@ -74,7 +74,7 @@ extern "C" __global__ void bulk_pipeline(unsigned *out, const unsigned *in, unsi
   out[blockIdx.x * 64 + lane] = sum;
 }
 
-// Out through shared memory by a bulk group.
+// Stores through shared memory by a bulk group.
 extern "C" __global__ void bulk_store(unsigned *out, const unsigned *in) {
   __shared__ alignas(16) unsigned tile[64];
   tile[threadIdx.x] = in[blockIdx.x * 64 + (threadIdx.x ^ 63)] + blockIdx.x;
@@ -111,7 +111,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1)
   clusterSync();
 }
 
-// Every block of a cluster arrives at the first one's mbarrier, which it then reads by.
+// Every block of a cluster arrives at the first block's mbarrier, and reads after it.
 extern "C" __global__ void __cluster_dims__(4, 1, 1) remote_arrive(unsigned *out) {
   __shared__ unsigned long long everyone;
   __shared__ unsigned slots[4][32];
@@ -142,7 +142,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) remote_arrive(unsigned *out
   clusterSync();
 }
 
-// Stores and sums that complete the other block's mbarrier.
+// Stores and sums that complete another block's mbarrier.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) store_async(unsigned *out) {
   __shared__ unsigned long long ready;
   __shared__ alignas(16) unsigned inbox[64], total;
@@ -189,7 +189,7 @@ extern "C" __global__ void copy_arrive(unsigned *out, const unsigned *in) {
   out[blockIdx.x * 32 + threadIdx.x] = sum;
 }
 
-// Two warpgroups compute with registers that a third, which copies, gives up.
+// Two warpgroups compute, with registers that a third warpgroup, which copies, has released.
 extern "C" __global__ void __launch_bounds__(384, 1)
     warp_specialised(unsigned *out, const unsigned *in) {
   __shared__ alignas(128) unsigned tile[256];

@@ -1,4 +1,4 @@
-// 8-bit floats there and back: every code that f16 takes from a pair comes back as it was.
+// 8-bit floats to f16 and back: every code of a pair comes back unchanged.
 #include <cuda_fp8.h>
 extern "C" __global__ void byte_floats(unsigned *out, const unsigned *in) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

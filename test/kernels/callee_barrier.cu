@@ -1,6 +1,6 @@
-// Barriers in functions that are called: by all threads equally often, through a pointer that all
-// share, in a copy that reads the block's ids; and where not all threads call, or an argument
-// decides.
+// Barriers in called functions: all threads call equally often, through a pointer that all share,
+// in a clone that reads the block's ids; and calls by some threads only, or a barrier that an
+// argument decides.
 __device__ unsigned where() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
 __device__ __noinline__ unsigned turn(unsigned value) {
@@ -34,7 +34,7 @@ extern "C" __global__ void barrier_pointer(unsigned *out, const unsigned *in, un
   out[where()] = exchanges[which % 2](in[where()]);
 }
 
-// A thread leaves after the call: it has met all others as often as they will.
+// A thread exits after the call: it has met the other threads at every barrier.
 extern "C" __global__ void barrier_then_exit(unsigned *out, const unsigned *in, unsigned limit) {
   unsigned value = turn(in[where()]);
   if (value % 3 == 0 || threadIdx.x >= limit)
@@ -49,7 +49,7 @@ extern "C" __global__ void barrier_after_exit(unsigned *out, const unsigned *in,
   out[where()] = first(in[where()]);
 }
 
-// An argument decides whether the callee meets.
+// An argument decides whether the callee executes its barrier.
 __device__ __noinline__ unsigned maybe(unsigned value, unsigned meets) {
   __shared__ unsigned word;
   if (meets == 0)

@@ -1,5 +1,5 @@
 // Device functions that are not inlined and read the block's ids: in one, two and three dimensions,
-// through another function, recursively, and in a function that calls back.
+// through another function, recursively, and in mutual recursion.
 __device__ __noinline__ unsigned linear1() { return blockIdx.x; }
 __device__ __noinline__ unsigned linear2() { return blockIdx.y * gridDim.x + linear1(); }
 __device__ __noinline__ unsigned linear3() {
@@ -14,7 +14,7 @@ extern "C" __global__ void callee_3d(unsigned *out) {
   out[place(linear3())] = blockIdx.x + 100 * blockIdx.y + 10000 * blockIdx.z;
 }
 
-// Recursion: the ids are read at its bottom, after frames of other depths in other threads.
+// Recursion: the deepest call reads the ids, while other threads have frames of other depths.
 __device__ __noinline__ unsigned descend(unsigned depth, unsigned sum) {
   if (depth == 0)
     return sum * gridDim.x + blockIdx.x;
@@ -25,7 +25,7 @@ extern "C" __global__ void callee_recursive(unsigned *out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = descend(threadIdx.x % 4, 1);
 }
 
-// Mutual recursion, of which only one function reads an id.
+// Mutual recursion in which only one function reads an id.
 __device__ unsigned odd(unsigned n, unsigned sum);
 __device__ __noinline__ unsigned even(unsigned n, unsigned sum) {
   return n == 0 ? sum : odd(n - 1, sum * 5 + n);

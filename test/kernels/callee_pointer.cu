@@ -1,5 +1,5 @@
 // Calls through pointers to functions that read the block's ids and to others that do not: a table,
-// a virtual function, a pointer that differs within a warp, one that is called under a condition.
+// a virtual function, a pointer that differs within a warp, and a conditional call.
 typedef unsigned (*Operation)(unsigned);
 __device__ __noinline__ unsigned plain(unsigned a) { return a * 3 + 1; }
 __device__ __noinline__ unsigned column(unsigned a) { return a + 1000 * blockIdx.x; }
@@ -48,7 +48,7 @@ extern "C" __global__ void pointer_virtual(unsigned *out) {
   out[here()] = shape->area(5);
 }
 
-// A recursion through a pointer, taken from a table in memory.
+// A recursion through a pointer from a table in memory.
 struct Step;
 typedef unsigned (*Walk)(const Step *, unsigned);
 struct Step {

@@ -1,4 +1,4 @@
-// A compare-and-swap retry loop: it repeats only when another thread got through.
+// A compare-and-swap retry loop: it repeats only when another thread's exchange succeeded.
 extern "C" __global__ void cas_loop(unsigned *best, const unsigned *in) {
   unsigned value = in[blockIdx.x * blockDim.x + threadIdx.x] % 1000;
   unsigned *slot = &best[threadIdx.x % 4];

@@ -1,4 +1,5 @@
-// Three dependent kernels: each block of one reads what other blocks of the one before it wrote.
+// Three dependent kernels: each block of a kernel reads words that other blocks of the previous
+// kernel wrote.
 extern "C" __global__ void chain_first(unsigned *out, const unsigned *in) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   out[i] = in[i] * 3 + blockIdx.x;

@@ -1,4 +1,4 @@
-// Long blocks whose threads work together: what has to be as it was when a block goes on elsewhere.
+// Long blocks whose threads work together: a block that goes on elsewhere needs the same state.
 extern "C" {
 
 /// Barriers in the loop, static shared memory, tiles of both kinds of lanes.
@@ -19,7 +19,7 @@ __global__ void checkpoint_tiles(unsigned *out, const unsigned *in, int tiles) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// Dynamic shared memory of a size that is no whole number of anything, beside static.
+/// Dynamic shared memory of an odd size, beside static shared memory.
 __global__ void checkpoint_dynamic(unsigned *out, int bytes, int rounds) {
   extern __shared__ unsigned char pool[];
   __shared__ unsigned total;
@@ -32,7 +32,7 @@ __global__ void checkpoint_dynamic(unsigned *out, int bytes, int rounds) {
     int at = (threadIdx.x + round * 5) % bytes;
     atomicAdd(&total, pool[at] * (round + 1));
     __syncthreads();
-    pool[(at * 3) % bytes] ^= 0; // each keeps what it is
+    pool[(at * 3) % bytes] ^= 0; // the value stays the same
     if (threadIdx.x == 0)
       pool[round % bytes] += static_cast<unsigned char>(total);
     __syncthreads();
@@ -63,7 +63,7 @@ __global__ void checkpoint_phases(unsigned *out, const unsigned *in, int n) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = value;
 }
 
-/// Loops in loops; only the inner one has a barrier, and does not always turn.
+/// Nested loops; only the inner one has a barrier, and some turns skip it.
 __global__ void checkpoint_nested(unsigned *out, const unsigned *in, int n) {
   __shared__ unsigned box[64];
   unsigned value = threadIdx.x;
@@ -80,7 +80,7 @@ __global__ void checkpoint_nested(unsigned *out, const unsigned *in, int n) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = value;
 }
 
-/// Threads fall away from the work, not from the barriers.
+/// Some threads stop working, but still execute the barriers.
 __global__ void checkpoint_reduce(unsigned *out, const unsigned *in, int rounds) {
   __shared__ unsigned sums[64];
   unsigned total = 0;

@@ -1,8 +1,9 @@
-// Points in loops within loops: who goes on at an inner one comes by the heads of those around it.
+// Poll sites in nested loops: a block that goes on at an inner site passes the heads of the outer
+// loops.
 extern "C" {
 
-/// Three deep, with two loops side by side. `before` is set in a turn of the outermost loop and
-/// read behind the inner ones; `next` is read only as a turn begins, so that it is not live in
+/// Three nested loops, two of them side by side. `before` is set in a turn of the outermost loop
+/// and read behind the inner ones; `next` is read only as a turn begins, so that it is not live in
 /// them; `sum` is begun anew in each turn.
 __global__ void checkpoint_deep(unsigned *out, const unsigned *in, int n) {
   __shared__ unsigned box[64];
@@ -33,7 +34,7 @@ __global__ void checkpoint_deep(unsigned *out, const unsigned *in, int n) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = value + next;
 }
 
-/// The same for threads that each stop alone.
+/// The same for threads that stop independently.
 __global__ void checkpoint_deep_threads(unsigned *out, const unsigned *in, int n) {
   unsigned value = threadIdx.x, next = in[threadIdx.x % 64];
 #pragma unroll 1

@@ -1,7 +1,7 @@
-// Long blocks whose threads have nothing to do with each other: each stops where it polls.
+// Long blocks whose threads are independent: each thread stops where it polls.
 extern "C" {
 
-/// Each thread turns another number of times; some leave at once. What they add shows whether each
+/// Each thread makes another number of turns; some exit at once. The sums show whether each thread
 /// has done its part once.
 __global__ void checkpoint_uneven(unsigned *out, unsigned *count, const unsigned *in, int n) {
   unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -30,7 +30,7 @@ __global__ void checkpoint_local(unsigned *out, const unsigned *in, int n) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-/// A large one, of bytes, which is copied by a loop.
+/// A large array of bytes, which a loop copies.
 __global__ void checkpoint_large_local(unsigned char *out, const unsigned char *in, int n) {
   unsigned char box[603];
   for (int i = 0; i < 603; ++i)

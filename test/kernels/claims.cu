@@ -1,5 +1,5 @@
-// Words that are claimed once, by compare-and-swap from "empty": nobody waits for anybody, as what
-// is not empty stays as it is. Then kernels that look like it, each with a reason to wait.
+// Words that blocks claim once, by compare-and-swap from "empty": no block waits for another, since
+// a claimed word does not change. Then similar kernels, each with a reason to wait.
 struct Pair {
   unsigned key, value;
 };
@@ -14,7 +14,7 @@ extern "C" __global__ void claim_pairs(Pair *table, const unsigned *in, unsigned
     }
   }
 }
-// Keys of 64 bits and values apart from them, in a table of any size; the first one to come stays.
+// Keys of 64 bits in a table of any size, with separate values; the first value stays.
 extern "C" __global__ void claim_apart(unsigned long long *keys, unsigned *values,
                                        const unsigned *in, unsigned size) {
   unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -29,13 +29,13 @@ extern "C" __global__ void claim_apart(unsigned long long *keys, unsigned *value
   }
   values[slot] = in[at] & 1;
 }
-// Lists, to the end of which nodes are put: each link is written once. 0 is the end.
+// Lists to whose end blocks append nodes: each link is written once. 0 is the end.
 extern "C" __global__ void claim_links(unsigned *links, unsigned lists) {
   unsigned node = lists + blockIdx.x * blockDim.x + threadIdx.x, place = node % lists;
   while (unsigned next = atomicCAS(links + place, 0, node))
     place = next;
 }
-// Another block makes room in a table that is full.
+// Another block empties places in a full table.
 extern "C" __global__ void claim_erased(Pair *table, unsigned mask) {
   unsigned key = blockIdx.x + 1, slot = key & mask;
   while (atomicCAS(&table[slot].key, 0, key) != 0)
@@ -49,7 +49,7 @@ extern "C" __global__ void claim_erased_plainly(unsigned *table, unsigned mask) 
     slot = slot + 1 & mask;
   table[(slot ^ 1) & mask] = 0;
 }
-// By a function that is called.
+// A called function writes the word.
 __device__ __noinline__ void erase(unsigned *word) { *word = 0; }
 extern "C" __global__ void claim_erased_by_callee(unsigned *table, unsigned mask) {
   unsigned key = blockIdx.x + 1, slot = key & mask;
@@ -57,35 +57,35 @@ extern "C" __global__ void claim_erased_by_callee(unsigned *table, unsigned mask
     slot = slot + 1 & mask;
   erase(table + ((slot ^ 1) & mask));
 }
-// Values behind the keys in one array: not shown to be no keys.
+// Values behind the keys in one array: the analysis cannot show that they are not keys.
 extern "C" __global__ void claim_behind(unsigned *table, unsigned size) {
   unsigned key = blockIdx.x + 1, slot = key % size;
   while (atomicCAS(&table[slot], 0, key) != 0)
     slot = (slot + 1) % size;
   table[size + slot] = 0;
 }
-// Goes from slot to slot, and at each it waits until somebody has filled it.
+// Goes from slot to slot, and waits at each until another block has filled it.
 extern "C" __global__ void claim_ring(unsigned *slots, unsigned count) {
   for (unsigned i = 0; i != count; ++i)
     while (atomicCAS(&slots[i], 0, 0) == 0)
       ;
   atomicCAS(&slots[blockIdx.x + count], 0, 1);
 }
-// Goes round until one of them is filled.
+// Goes around until another block has filled one of the slots.
 extern "C" __global__ void claim_round(unsigned *slots, unsigned count) {
   unsigned i = 0;
   while (atomicCAS(&slots[i], 0, 0) == 0)
     i = (i + 1) % count;
   atomicCAS(&slots[blockIdx.x], 0, 1);
 }
-// What one block fills another one empties into its own state: from 0 to 1, from 1 to 2.
+// A word that one block fills and another one empties: from 0 to 1, from 1 to 2.
 extern "C" __global__ void claim_stages(unsigned *slots, unsigned count) {
   unsigned i = blockIdx.x % count;
   while (atomicCAS(&slots[i], 1, 2) != 1)
     i = (i + 1) % count;
   atomicCAS(&slots[blockIdx.x % count], 0, 1);
 }
-// Success does not leave: what it put there has to be taken by another block.
+// Success does not end the loop: another block must take the stored value first.
 extern "C" __global__ void claim_handed_over(unsigned *slots, unsigned *out) {
   unsigned seen;
   do {

@@ -34,7 +34,7 @@ __device__ void put(unsigned *&out, uint3 value) {
   *out++ = value.z;
 }
 
-// Sixteen words a block: where it stands.
+// Writes sixteen words a block: its position.
 __device__ void describe(unsigned *out) {
   out += blockIndex() * 16;
   put(out, clusterid());
@@ -57,7 +57,7 @@ extern "C" __global__ void __cluster_dims__(1, 2, 2) cluster_places_3d(unsigned 
 }
 extern "C" __global__ void cluster_places_at_launch(unsigned *out) { describe(out); }
 
-// Every block adds what the others of its cluster summed.
+// Every block adds the sums of the other blocks of its cluster.
 __device__ void reduce(unsigned *out, const unsigned *in) {
   __shared__ unsigned mine;
   cg::cluster_group cluster = cg::this_cluster();
@@ -98,7 +98,8 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1)
     out[clusterid().x * blockDim.x + threadIdx.x] = total[threadIdx.x];
 }
 
-// The last blocks of a cluster, and the odd threads of the first, leave before the others' barrier.
+// The last blocks of a cluster, and the odd threads of the first block, exit before the others'
+// barrier.
 extern "C" __global__ void __cluster_dims__(4, 1, 1) cluster_early_exit(unsigned *out, unsigned n) {
   __shared__ unsigned mine[32];
   unsigned rank = cluster_ctarank();
@@ -111,7 +112,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) cluster_early_exit(unsigned
   asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// getctarank, isspacep and the shared::cluster window, and an arrive that is waited for later.
+// getctarank, isspacep, the shared::cluster window, and an arrive with a later wait.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) cluster_addresses(unsigned *out) {
   __shared__ unsigned mine[32];
   unsigned rank = cluster_ctarank();

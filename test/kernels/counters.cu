@@ -1,7 +1,7 @@
-// Work taken from a counter until it has come to a bound: each block counts on by itself. The
-// results do not tell who did what.
+// Work taken from a counter until a bound: each block counts on by itself. The results do not
+// depend on which block did the work.
 __device__ void work(unsigned *out, const unsigned *in, unsigned at) { out[at] = in[at] * 3 + 1; }
-// A tile for the whole block, passed on through shared memory beside an array.
+// One ticket for the whole block, passed through shared memory beside an array.
 extern "C" __global__ void count_tiles(unsigned *out, const unsigned *in, unsigned *next,
                                        unsigned tiles) {
   __shared__ unsigned tile, sums[32];
@@ -18,7 +18,7 @@ extern "C" __global__ void count_tiles(unsigned *out, const unsigned *in, unsign
     out[at] = sums[threadIdx.x + 1 & 31] * 3 + in[at];
   }
 }
-// 32 elements for each warp, passed on by its first lane.
+// 32 elements for each warp; its first lane passes the ticket on.
 extern "C" __global__ void count_warps(unsigned *out, const unsigned *in, unsigned *next,
                                        unsigned size) {
   unsigned lane = threadIdx.x & 31, first = 0;
@@ -32,39 +32,39 @@ extern "C" __global__ void count_warps(unsigned *out, const unsigned *in, unsign
       work(out, in, first + lane);
   }
 }
-// One element at a time, the first from before the loop.
+// One element at a time; the first ticket is taken before the loop.
 extern "C" __global__ void count_threads(unsigned *out, const unsigned *in, unsigned *next,
                                          unsigned size) {
   for (unsigned at = atomicAdd(next, 1); at < size; at = atomicAdd(next, 1))
     work(out, in, at);
 }
-// Refused from here on, each for one detail. Until everybody has come.
+// Kernels that the analysis refuses, each for one detail. Waits until all blocks have come.
 extern "C" __global__ void count_arrivals(unsigned *out, unsigned *arrived) {
   atomicAdd(arrived, 1);
   while (atomicAdd(arrived, 0) < gridDim.x) {
   }
   out[blockIdx.x] = 1;
 }
-// Until nobody has come.
+// Waits until no block has come.
 extern "C" __global__ void count_first(unsigned *out, unsigned *next, unsigned limit) {
   while (atomicAdd(next, 1) >= limit) {
   }
   out[blockIdx.x] = 1;
 }
-// Only who takes the last ticket of all leaves.
+// Only the block with the last ticket leaves.
 extern "C" __global__ void count_exactly(unsigned *out, unsigned *next, unsigned limit) {
   while (atomicAdd(next, 1) != limit) {
   }
   out[blockIdx.x] = 1;
 }
-// Until another block has come in between.
+// Waits until another block has taken a ticket in between.
 extern "C" __global__ void count_gap(unsigned *out, unsigned *next) {
   unsigned before = atomicAdd(next, 1), now;
   while ((now = atomicAdd(next, 1)) <= before + 1)
     before = now;
   out[blockIdx.x] = 1;
 }
-// Somebody counts down again.
+// Another block counts down again.
 extern "C" __global__ void count_down(unsigned *out, unsigned *next, unsigned limit) {
   while (atomicAdd(next, 1) < limit)
     out[blockIdx.x] += 1;
@@ -81,7 +81,7 @@ extern "C" __global__ void count_chased(unsigned *out, unsigned *next, volatile 
   while (atomicAdd(next, 1) < *limit)
     out[blockIdx.x] += 1;
 }
-// The ticket's place is written again, from an array whose index is not known.
+// A store to an array with an unknown index may overwrite the ticket.
 extern "C" __global__ void count_overwritten(unsigned *out, const unsigned *in, unsigned *next,
                                              unsigned tiles) {
   __shared__ unsigned places[64];

@@ -1,4 +1,4 @@
-// Half precision: the header's functions are scopes of inline assembly.
+// Half precision: the functions of the header are scopes of inline assembly.
 #include <cuda_fp16.h>
 extern "C" __global__ void half_ops(__half *out, const __half *in, float *wide) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

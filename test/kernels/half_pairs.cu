@@ -1,5 +1,5 @@
-// Pairs of halves in every kind of operation, against the same on integers: the masked inputs are
-// small multiples of 2^-24 (mma_gemm.cu), and so are the sums.
+// Pairs of halves in every kind of operation, compared with the same operation on integers: the
+// masked inputs are small multiples of 2^-24 (mma_gemm.cu), and so are the sums.
 #include <cuda_fp16.h>
 
 __device__ __half2 pairOf(unsigned bits) {

@@ -1,7 +1,7 @@
-// Loops that threads stop in one by one, around which they part and meet again.
+// Loops in which threads stop one by one; the threads diverge around the loops and reconverge.
 extern "C" {
 
-/// None to three turns of a loop around the one that polls, as often as the thread has bits left.
+/// Zero to three turns of a loop around the polling loop, by the thread's remaining bits.
 __global__ void joined_skips(unsigned *out, const unsigned *in, int n) {
   unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned skip = in[at], a = at + 1, b = in[at] * 3;
@@ -26,7 +26,7 @@ __global__ void joined_skips(unsigned *out, const unsigned *in, int n) {
   out[at] += a ^ b;
 }
 
-/// Three loops deep, and a branch around them whose arms meet behind.
+/// Three nested loops, and a branch around them whose arms meet afterwards.
 __global__ void joined_deep(unsigned *out, const unsigned *in, int n) {
   unsigned at = blockIdx.x * blockDim.x + threadIdx.x, a = in[at];
   if (a % 3 != 0) {
@@ -47,7 +47,7 @@ __global__ void joined_deep(unsigned *out, const unsigned *in, int n) {
   out[at] = out[at] * 5 + a;
 }
 
-/// The outer loop goes on, or is left, behind the inner one.
+/// After the inner loop the outer loop goes on or ends.
 __global__ void joined_ways(unsigned *out, const unsigned *in, int n) {
   unsigned at = blockIdx.x * blockDim.x + threadIdx.x, a = in[at];
 #pragma unroll 1
@@ -65,7 +65,7 @@ __global__ void joined_ways(unsigned *out, const unsigned *in, int n) {
   out[at] ^= a;
 }
 
-/// The inner loop is left behind the outer one too, and the body from inside.
+/// The inner loop also leads out of the outer loop, and out of the kernel's body.
 __global__ void joined_far(unsigned *out, const unsigned *in, int n) {
   unsigned at = blockIdx.x * blockDim.x + threadIdx.x, a = in[at];
 #pragma unroll 1
@@ -83,7 +83,7 @@ behind:
   out[at] ^= a;
 }
 
-/// The block is left from inside of the inner loop: threads meet nowhere behind it.
+/// The inner loop leads out of the block: the threads do not meet afterwards.
 __global__ void joined_nowhere(unsigned *out, const unsigned *in, int n) {
   unsigned at = blockIdx.x * blockDim.x + threadIdx.x, a = in[at];
 #pragma unroll 1

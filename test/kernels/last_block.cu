@@ -1,4 +1,4 @@
-// The block that draws the last ticket sums up what all blocks wrote; it compares with %nctaid.
+// The block with the last ticket sums the words of all blocks; it compares the ticket with %nctaid.
 extern "C" __global__ void last_block(unsigned *total, unsigned *partial, unsigned *ticket,
                                       const unsigned *in) {
   __shared__ bool last;

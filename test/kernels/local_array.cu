@@ -1,4 +1,4 @@
-// An array in local memory, indexed at run time, in which values of the last block may lie.
+// An array in local memory, indexed at run time, which may hold values of the previous block.
 extern "C" __global__ void local_array(unsigned *out, const unsigned *in, unsigned count) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned stack[24];

@@ -1,4 +1,4 @@
-// A barrier object in shared memory, which would have to be made anew for each virtual block.
+// A barrier object in shared memory; a worker would have to initialise it for each virtual block.
 extern "C" __global__ void mbarrier(unsigned *out, const unsigned *in) {
   __shared__ unsigned long long barrier;
   __shared__ unsigned tile[32];

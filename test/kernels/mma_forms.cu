@@ -1,11 +1,11 @@
-// mma on bf16, tf32, f64, bytes and nibbles, each against plain sums over the fragments' elements,
-// which are brought together by shuffles. Inputs are any bits, masked to small integers.
+// mma on bf16, tf32, f64, bytes and nibbles, each compared with plain sums over the fragments'
+// elements, which shuffles gather. Inputs are any bits, masked to small integers.
 __device__ int element(unsigned word, int i, int bits) {
   return static_cast<int>(word << (32 - bits * (i + 1))) >> (32 - bits);
 }
 __device__ unsigned asBfloat(int value) { return __float_as_uint(static_cast<float>(value)) >> 16; }
 
-/// Row `row` of A and column `column` of B, `per` elements a register: the sum over k.
+/// Row `row` of A and column `column` of B, with `per` elements a register: the sum over k.
 template <int RegistersA, int RegistersB>
 __device__ int plainSum(const unsigned (&a)[RegistersA], const unsigned (&b)[RegistersB], int row,
                         int column, int bits) {
@@ -14,7 +14,7 @@ __device__ int plainSum(const unsigned (&a)[RegistersA], const unsigned (&b)[Reg
   for (int part = 0; part < RegistersB; ++part)
 #pragma unroll 1
     for (int lane = 0; lane < 4; ++lane) {
-      // All lanes take part in each shuffle; which register of A is wanted depends on the row.
+      // All lanes take part in each shuffle; the row decides which register of A is needed.
       unsigned upper = __shfl_sync(~0u, a[part * down], row % 8 * 4 + lane);
       unsigned lower = __shfl_sync(~0u, a[part * down + down - 1], row % 8 * 4 + lane);
       unsigned left = row < 8 ? upper : lower;
@@ -110,7 +110,7 @@ extern "C" __global__ void mma_forms(int *out, const unsigned *in) {
   for (int i = 0; i < 4; ++i)
     require(sums[i] == static_cast<float>(plain[i]));
 
-  // f64 of the same, on the upper eight rows and the first four of k.
+  // f64 of the same values, on the upper eight rows and the first four of k.
   unsigned one[1] = {integers[0]}, oneB[1] = {integersB[0]};
   double wideSums[2] = {};
   for (int i = 0; i < 2; ++i)

@@ -1,12 +1,13 @@
 // A tile of a product on tensor cores: cp.async into two buffers, ldmatrix, mma. out = a × bᵀ,
-// where a is (32 gridDim.y) × k and b (32 gridDim.x) × k. Every sum is also formed plainly and
-// compared.
+// where a is (32 gridDim.y) × k and b (32 gridDim.x) × k. The kernel also computes every sum
+// plainly and compares.
 //
 // The halves may be any bits: masked to a sign and three low bits they are small multiples of
 // 2^-24, whose products and sums are exact in f32, so that every device gives the same bits.
 #include <cuda_fp16.h>
 
-constexpr unsigned tile = 32, step = 16, pitch = 24; // 48 bytes a row: no bank conflicts, aligned
+// `pitch` makes 48 bytes a row: no bank conflicts, and aligned.
+constexpr unsigned tile = 32, step = 16, pitch = 24;
 
 __device__ unsigned sharedAddress(const void *pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
@@ -18,7 +19,7 @@ __device__ float small(__half bits) {
   return __half2float(__ushort_as_half(__half_as_ushort(bits) & 0x8007));
 }
 
-/// 64 threads bring 32 rows of 16 halves of each matrix.
+/// 64 threads copy 32 rows of 16 halves of each matrix.
 __device__ void fetch(__half (*to)[pitch], const __half *from, unsigned k, unsigned column) {
   unsigned row = threadIdx.x / 2, part = threadIdx.x % 2 * 8;
   copy16(&to[row][part], from + row * k + column + part);

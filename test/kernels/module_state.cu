@@ -1,4 +1,5 @@
-// A counter of the module: a second run on the same instance would start where the first ended.
+// A counter of the module: a second run on the same instance starts from the first run's final
+// value.
 __device__ unsigned blocksSeen = 5;
 __device__ unsigned long long weighted;
 extern "C" __global__ void module_state(unsigned *out) {

@@ -1,4 +1,4 @@
-// `.pragma "nounroll"` stands before the label of the loop that it speaks of.
+// `.pragma "nounroll"` stands before the label of its loop.
 extern "C" __global__ void nounroll(unsigned *out, const unsigned *in, unsigned n) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned sum = in[i];

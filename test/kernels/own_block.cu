@@ -1,10 +1,10 @@
-// Waits of the warps of one block for each other, by words in memory and loads of scope .cta.
+// Warps of one block wait for each other, by words in memory and loads of scope .cta.
 __device__ unsigned acquired(const unsigned *word) {
   unsigned value;
   asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
   return value;
 }
-// Each warp sets its bit in a word of shared memory and waits for the others'.
+// Each warp sets its bit in a word of shared memory and waits for the other warps' bits.
 extern "C" __global__ void own_block_shared(unsigned *out, const unsigned *in) {
   __shared__ unsigned arrived, sums[8];
   unsigned warp = threadIdx.x / 32, at = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-// A parameter indexed at run time: its address is taken in the parameter space.
+// A parameter indexed at run time: the kernel takes its address in the parameter space.
 struct Table {
   unsigned values[12];
   unsigned count;

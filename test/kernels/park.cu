@@ -1,4 +1,4 @@
-// Threads that leave while others of their block, or of their warp, still meet barriers.
+// Threads that exit while others of their block, or of their warp, still meet at barriers.
 
 __device__ __forceinline__ unsigned threadInBlock() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
@@ -7,7 +7,7 @@ __device__ __forceinline__ unsigned threadsOfBlock() {
   return blockDim.x * blockDim.y * blockDim.z;
 }
 
-// At two places in a loop, each thread in a round of its own; blocks of at most 256 threads.
+// Exits at two places in a loop, each thread in another round; blocks of at most 256 threads.
 extern "C" __global__ void leave_in_rounds(unsigned *out, const unsigned *in, unsigned rounds) {
   __shared__ unsigned tile[256];
   unsigned t = threadInBlock(), n = threadsOfBlock(), i = blockIdx.x * n + t, sum = 0;
@@ -30,7 +30,7 @@ extern "C" __global__ void leave_in_rounds(unsigned *out, const unsigned *in, un
   out[i] = sum + 1;
 }
 
-// Thread 0, who takes the worker's virtual blocks, is the first to leave.
+// Thread 0, which takes the worker's virtual blocks, exits first.
 extern "C" __global__ void leader_leaves_first(unsigned *out, const unsigned *in) {
   __shared__ unsigned tile[128];
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -46,7 +46,7 @@ extern "C" __global__ void leader_leaves_first(unsigned *out, const unsigned *in
   out[i] = tile[t % 32 == 1 ? t : t - 1];
 }
 
-// In every second block all threads leave at once, in the others some; none comes to the end.
+// In every second block all threads exit at once, in the others some; no thread reaches the end.
 extern "C" __global__ void all_leave(unsigned *out, const unsigned *in) {
   __shared__ unsigned tile[96];
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -64,7 +64,7 @@ extern "C" __global__ void all_leave(unsigned *out, const unsigned *in) {
   out[i] = tile[81 - t];
 }
 
-// Barriers of several names, all of the whole block, on both sides of a branch and behind exits.
+// Barriers with several ids, each of the whole block, on both sides of a branch and behind exits.
 extern "C" __global__ void several_names(unsigned *out, const unsigned *in, unsigned last) {
   __shared__ unsigned tile[96];
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t, id = last & 7;
@@ -85,7 +85,7 @@ extern "C" __global__ void several_names(unsigned *out, const unsigned *in, unsi
   out[i] = tile[(t + 1) % 96] + value;
 }
 
-// Barrier reductions while threads leave: those that have left do not count.
+// Barrier reductions while threads exit: exited threads do not count.
 extern "C" __global__ void reduce_and_leave(unsigned *out, const unsigned *in, unsigned rounds) {
   unsigned t = threadInBlock(), i = blockIdx.x * threadsOfBlock() + t, sum = 0;
   for (unsigned round = 0; round < rounds; ++round) {
@@ -104,8 +104,8 @@ extern "C" __global__ void reduce_and_leave(unsigned *out, const unsigned *in, u
   out[i] = sum + 1;
 }
 
-// Barriers with thread counts, which never counted threads that had left: first of two warps while
-// the third has left, then of one warp.
+// Barriers with thread counts, which never counted exited threads: first of two warps after the
+// third has exited, then of one warp.
 extern "C" __global__ void counted_after_leaving(unsigned *out, const unsigned *in) {
   __shared__ unsigned tile[96];
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -128,8 +128,8 @@ extern "C" __global__ void counted_after_leaving(unsigned *out, const unsigned *
   out[i] = tile[95 - t] + value;
 }
 
-// Warps leave as wholes, each in a round of its own, and wait for those that are still at work: of
-// all full-block barriers, with a reduction and without.
+// Whole warps leave, each in another round, and wait for the working warps at full-block barriers,
+// with a reduction and without.
 extern "C" __global__ void warps_leave(unsigned *out, const unsigned *in) {
   __shared__ unsigned tile[256];
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t, sum = 0;

@@ -1,7 +1,6 @@
-// Warps that come apart ahead of barriers, by the loop that ptxas makes of an atomic on shared
-// memory, and by turns of a loop that each thread counts for itself. What ptxas takes for a promise
-// that a warp is whole must not keep it from bringing these together again. Sums are of small whole
-// numbers, so exact in any order.
+// Warps that diverge before barriers: by the loop that ptxas makes of an atomic on shared memory,
+// and by a loop whose turns each thread counts. A promise to ptxas that a warp is whole must not
+// keep it from reconverging these warps. Sums are of small integers, so exact in any order.
 extern "C" __global__ void parted(float *sums, const unsigned *values, int n) {
   __shared__ float columns[32], rows[64];
   int lane = threadIdx.x % 32, row = threadIdx.x / 32 + blockIdx.x * (blockDim.x / 32);

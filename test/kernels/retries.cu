@@ -1,5 +1,5 @@
-// Retry loops around a compare-and-swap, in the codings that programs use: none waits for anybody.
-// The word is read anew in each turn.
+// Retry loops around a compare-and-swap, in the forms that programs use: none waits for another
+// block. Each turn reads the word anew.
 extern "C" __global__ void retry_reload(float *sum, const float *in) {
   unsigned *word = (unsigned *)sum, seen, result;
   float value = in[blockIdx.x * blockDim.x + threadIdx.x];
@@ -30,7 +30,7 @@ extern "C" __global__ void retry_wide(unsigned long long *word, const unsigned *
       return;
   }
 }
-// Looks like one: the exchange may succeed and the loop goes on until the word is even.
+// A similar loop: the exchange may succeed, and the loop goes on until the word is even.
 extern "C" __global__ void retry_until_even(unsigned *word, unsigned *out) {
   unsigned seen, result;
   do {

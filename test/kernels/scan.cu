@@ -1,5 +1,5 @@
-// Single-pass scans: each block adds what the blocks before it published, looking back over their
-// words until it finds one that holds a whole prefix.
+// Single-pass scans: each block adds the sums that lower blocks published. It looks back over their
+// words until it finds a word with a whole prefix.
 __device__ uint2 published(const uint2 *word) {
   uint2 value;
   asm volatile("ld.relaxed.gpu.v2.u32 {%0, %1}, [%2];"
@@ -14,7 +14,8 @@ __device__ void publish(uint2 *word, unsigned state, unsigned value) {
                : "l"(word), "r"(state), "r"(value)
                : "memory");
 }
-// The sum before `tile`, which adds up to `total` itself. By a whole warp, 32 words at a time.
+// Returns the sum before `tile`, which itself adds up to `total`. A whole warp calls it, and looks
+// at 32 words at a time.
 __device__ unsigned lookBack(uint2 *words, int tile, unsigned total) {
   int lane = threadIdx.x % 32, look = tile - 1 - lane;
   if (tile == 0) {
@@ -40,13 +41,13 @@ __device__ unsigned lookBack(uint2 *words, int tile, unsigned total) {
     publish(words + tile, 2, before + total);
   return before;
 }
-// One warp a block; the order of blocks is blockIdx.x.
+// One warp per block; the order of blocks is blockIdx.x.
 extern "C" __global__ void scan_blocks(unsigned *out, const unsigned *in, uint2 *words) {
   unsigned value = in[blockIdx.x * 32 + threadIdx.x];
   unsigned before = lookBack(words, blockIdx.x, __reduce_add_sync(~0u, value));
   out[blockIdx.x * 32 + threadIdx.x] = before + value;
 }
-// The order is that in which blocks take tickets.
+// The order of blocks is the order of their tickets.
 extern "C" __global__ void scan_tickets(unsigned *out, const unsigned *in, uint2 *words,
                                         unsigned *counter) {
   __shared__ unsigned ticket;
@@ -57,7 +58,7 @@ extern "C" __global__ void scan_tickets(unsigned *out, const unsigned *in, uint2
   unsigned before = lookBack(words, tile, __reduce_add_sync(~0u, value));
   out[tile * 32 + threadIdx.x] = before + value;
 }
-// One word for each thread and block, as radix sorts have it.
+// One word for each thread and block, as in radix sorts.
 extern "C" __global__ void __launch_bounds__(64)
     scan_digits(unsigned *out, const unsigned *in, volatile unsigned *words, unsigned *counter) {
   __shared__ unsigned ticket;
@@ -87,7 +88,7 @@ extern "C" __global__ void scan_ahead(unsigned *out, volatile unsigned *words) {
     }
   out[blockIdx.x] = seen;
 }
-// The block before, but each writes to the one before it.
+// Looks at the previous block, but each block writes the previous block's word.
 extern "C" __global__ void scan_pushed(unsigned *out, volatile unsigned *words) {
   words[blockIdx.x - 1] = blockIdx.x + 1;
   unsigned seen = 0;
@@ -96,7 +97,7 @@ extern "C" __global__ void scan_pushed(unsigned *out, volatile unsigned *words) 
     }
   out[blockIdx.x] = seen;
 }
-// Words that nobody here is seen to write.
+// Words that no block here is seen to write.
 extern "C" __global__ void scan_elsewhere(unsigned *out, volatile unsigned *words,
                                           volatile unsigned *others) {
   words[blockIdx.x] = blockIdx.x + 1;
@@ -106,7 +107,7 @@ extern "C" __global__ void scan_elsewhere(unsigned *out, volatile unsigned *word
     }
   out[blockIdx.x] = seen;
 }
-// Back from the number that memory holds.
+// Looks back from a number in memory.
 extern "C" __global__ void scan_mapped(unsigned *out, volatile unsigned *words,
                                        const unsigned *map) {
   unsigned tile = map[blockIdx.x], seen = 0;
@@ -126,7 +127,7 @@ extern "C" __global__ void scan_counting_down(unsigned *out, volatile unsigned *
     }
   out[tile] = seen;
 }
-// Tickets from a counter that somebody sets back.
+// Tickets from a counter that a block resets.
 extern "C" __global__ void scan_counter_reset(unsigned *out, volatile unsigned *words,
                                               unsigned *counter) {
   unsigned tile = atomicAdd(counter, 1), seen = 0;

@@ -1,4 +1,4 @@
-// Static shared memory exactly at the limit of 48 KiB: there is no room for a word of tally's own.
+// Static shared memory of exactly 48 KiB, the limit: a variant cannot add a word.
 extern "C" __global__ void shared_full_48k(unsigned *out, unsigned seed) {
   __shared__ unsigned big[12288];
   unsigned last = 12288 - 1;

@@ -1,6 +1,6 @@
-// Shared memory without any block barrier. Each warp has a row of its own, but which one depends on
-// the block: a worker that goes on to its next block while another warp is in the last one tramples
-// that warp's row.
+// Shared memory without any block barrier. Each warp has a row of its own, and the block decides
+// which. A worker that starts its next block while another warp still runs the previous one
+// overwrites that warp's row.
 extern "C" __global__ void shared_reuse(unsigned *out, const unsigned *in) {
   __shared__ volatile unsigned rows[4][32];
   unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -1,6 +1,6 @@
-// Threads that leave while others of their warp still come to warp operations that name them.
+// Threads that exit while others of their warp still execute warp operations that name them.
 
-// Part of a warp leaves, in some warps of some blocks; blocks of any shape.
+// Part of a warp exits, in some warps of some blocks; blocks of any shape.
 extern "C" __global__ void part_leaves(unsigned *out, const unsigned *in, unsigned from) {
   unsigned t = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   unsigned i = blockIdx.x * blockDim.x * blockDim.y * blockDim.z + t, lane = t % 32;
@@ -16,7 +16,7 @@ extern "C" __global__ void part_leaves(unsigned *out, const unsigned *in, unsign
   out[i] = value;
 }
 
-// Thread 0 leaves with part of its warp; the rest of the block goes on, and other warps leave whole
+// Thread 0 exits with part of its warp; the rest of the block goes on, and other whole warps exit
 // before its last barriers.
 extern "C" __global__ void leader_spends(unsigned *out, const unsigned *in) {
   __shared__ unsigned tile[128];
@@ -38,7 +38,7 @@ extern "C" __global__ void leader_spends(unsigned *out, const unsigned *in) {
   out[i] = value + __popc(__ballot_sync(0x7fffffff, value & 1));
 }
 
-// No block is without a divided warp.
+// Every block has a divided warp.
 extern "C" __global__ void always_divided(unsigned *out, const unsigned *in) {
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
   if (t >= 48)
@@ -49,7 +49,7 @@ extern "C" __global__ void always_divided(unsigned *out, const unsigned *in) {
   out[i] = value;
 }
 
-// A mask of threads that were active, some of which have left since.
+// A mask of active threads, some of which have exited since.
 extern "C" __global__ void active_before(unsigned *out, const unsigned *in) {
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
   unsigned value = in[i], mask = __activemask();
@@ -59,7 +59,7 @@ extern "C" __global__ void active_before(unsigned *out, const unsigned *in) {
   out[i] = value + __popc(__match_any_sync(mask, 1u) & 0);
 }
 
-// The same with nobody leaving in between: nothing to pay.
+// The same without exits in between: the variant needs no extra code.
 extern "C" __global__ void active_now(unsigned *out, const unsigned *in) {
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
   unsigned value = in[i];
@@ -72,7 +72,7 @@ extern "C" __global__ void active_now(unsigned *out, const unsigned *in) {
   out[i] = value;
 }
 
-// A barrier with a thread count after part of a warp has left: the warp counts whole.
+// A barrier with a thread count after part of a warp has exited: the warp counts as whole.
 extern "C" __global__ void divided_counted(unsigned *out, const unsigned *in) {
   __shared__ unsigned tile[96];
   unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;

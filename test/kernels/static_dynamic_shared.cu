@@ -1,4 +1,5 @@
-// Static and dynamic shared memory together: what tally adds must not move into the dynamic part.
+// Static and dynamic shared memory together: the variant's own words must not move into the dynamic
+// part.
 extern __shared__ unsigned pool[];
 extern "C" __global__ void static_dynamic_shared(unsigned *out, const unsigned *in) {
   __shared__ unsigned sums[2];

@@ -1,5 +1,5 @@
-// Turnstiles: blocks that add to one tile take turns by a word that says whose turn it is, as
-// split-K matrix products do. The sums do not commute, so a turn out of order shows.
+// Turnstiles: blocks that add to one tile take turns by a word that holds the next block's number,
+// as in split-K matrix products. The sums do not commute, so a turn out of order shows.
 __device__ int acquired(const int *word) {
   int value;
   asm volatile("ld.global.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
@@ -8,7 +8,7 @@ __device__ int acquired(const int *word) {
 __device__ void release(int *word, int value) {
   asm volatile("st.global.release.gpu.b32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
 }
-// The whole block asks together, on what its first thread read; the last one resets the word.
+// All threads test the word that the first thread read; the last block resets the word.
 extern "C" __global__ void turnstile_depth(unsigned *out, const unsigned *in, int *words) {
   int tile = blockIdx.y * gridDim.x + blockIdx.x, turn = blockIdx.z, state = -1;
   int *word = words + tile;
@@ -24,7 +24,7 @@ extern "C" __global__ void turnstile_depth(unsigned *out, const unsigned *in, in
   if (threadIdx.x == 0)
     release(word, turn + 1 == gridDim.z ? 0 : turn + 1);
 }
-// The first thread asks alone, and the others wait for it.
+// The first thread polls alone, and the other threads wait for it.
 extern "C" __global__ void turnstile_alone(unsigned *out, const unsigned *in, int *words) {
   int tile = blockIdx.y * gridDim.x + blockIdx.x;
   if (threadIdx.x == 0)
@@ -50,7 +50,7 @@ extern "C" __global__ void turnstile_rows(unsigned *out, const unsigned *in, int
   if (threadIdx.x == 0)
     release(words + blockIdx.x, turn + 1);
 }
-// Refused from here on, each for one detail. The next block's turn.
+// Kernels that the analysis refuses, each for one detail. Waits for the next block.
 extern "C" __global__ void turnstile_ahead(unsigned *out, int *words) {
   while (acquired(words + blockIdx.x) != blockIdx.z + 1 && blockIdx.z + 1 < gridDim.z) {
   }
@@ -80,14 +80,14 @@ extern "C" __global__ void turnstile_loaded(unsigned *out, int *words, const int
   out[turn * gridDim.x + blockIdx.x] = turn;
   release(words + blockIdx.x, turn + 1);
 }
-// Leaves when it is not the block's turn.
+// Leaves the loop when it is not the block's turn.
 extern "C" __global__ void turnstile_inverted(unsigned *out, int *words) {
   while (acquired(words + blockIdx.x) == blockIdx.z) {
   }
   out[blockIdx.z * gridDim.x + blockIdx.x] = blockIdx.z;
   release(words + blockIdx.x, blockIdx.z + 1);
 }
-// Another store to the words, plain as it is.
+// Another plain store to the words.
 extern "C" __global__ void turnstile_stray(unsigned *out, int *words) {
   if (blockIdx.z + 1 == gridDim.z)
     words[blockIdx.x] = 0x40 & out[0];
@@ -96,7 +96,7 @@ extern "C" __global__ void turnstile_stray(unsigned *out, int *words) {
   out[blockIdx.z * gridDim.x + blockIdx.x] = blockIdx.z;
   release(words + blockIdx.x, blockIdx.z + 1);
 }
-// The same in a function that is called: it opens the turn before.
+// A called function stores to the word: it releases the turn too early.
 __device__ __noinline__ void openTurn(int *word, int turn) { *word = turn; }
 extern "C" __global__ void turnstile_called(unsigned *out, int *words) {
   openTurn(words + blockIdx.x + gridDim.x, blockIdx.z - 1);

@@ -1,5 +1,5 @@
-// Loops that wait for another thread block, each hidden in another way; and retry loops, which wait
-// for nobody.
+// Loops that wait for another thread block, each in a form that hides it; and retry loops, which
+// wait for no block.
 __device__ __noinline__ unsigned awaitNonzero(volatile unsigned *flag) {
   unsigned value;
   while ((value = *flag) == 0) {
@@ -11,7 +11,7 @@ extern "C" __global__ void wait_in_callee(unsigned *out, unsigned *flags) {
   flags[blockIdx.x] = 1;
   out[blockIdx.x] = awaitNonzero(&flags[(blockIdx.x + 1) % gridDim.x]);
 }
-// By a plain load, between fences.
+// Waits by a plain load between fences.
 extern "C" __global__ void wait_plain_load(unsigned *out, unsigned *flag) {
   if (blockIdx.x == 0) {
     unsigned value;
@@ -37,7 +37,7 @@ extern "C" __global__ void wait_napping(unsigned *out, unsigned *flag) {
   }
   out[blockIdx.x] = blockIdx.x;
 }
-// By an acquiring load.
+// Waits by an acquiring load.
 extern "C" __global__ void wait_acquire(unsigned *out, unsigned *flag) {
   unsigned value;
   if (blockIdx.x + 1 < gridDim.x)
@@ -58,7 +58,7 @@ extern "C" __global__ void wait_exchange(unsigned *out, unsigned *lock) {
   __threadfence();
   atomicExch(lock, 0);
 }
-// A lock whose free value was loaded before the loop, not a constant.
+// A lock whose free value is loaded before the loop, and is not a constant.
 extern "C" __global__ void wait_loaded_comparand(unsigned *out, unsigned *lock) {
   unsigned free = *(volatile unsigned *)lock;
   while (atomicCAS(lock, free, 77) != free) {
@@ -67,7 +67,7 @@ extern "C" __global__ void wait_loaded_comparand(unsigned *out, unsigned *lock) 
   __threadfence();
   atomicExch(lock, free);
 }
-// A compare-and-swap that succeeds and goes on waiting for a value.
+// A compare-and-swap that succeeds, and a wait for a value after it.
 extern "C" __global__ void wait_for_value(unsigned *out, unsigned *word) {
   unsigned seen = *word, assumed;
   do {
@@ -76,7 +76,7 @@ extern "C" __global__ void wait_for_value(unsigned *out, unsigned *word) {
   } while (seen != 5);
   out[blockIdx.x] = seen;
 }
-// A retry that also waits while the value says busy.
+// A retry that also waits while the value is "busy".
 extern "C" __global__ void wait_while_busy(unsigned *out, unsigned *word) {
   unsigned seen = *word, assumed;
   do {
@@ -85,7 +85,7 @@ extern "C" __global__ void wait_while_busy(unsigned *out, unsigned *word) {
   } while (seen != assumed);
   out[blockIdx.x] = seen;
 }
-// The value that is waited for goes through shared memory.
+// The awaited value goes through shared memory.
 extern "C" __global__ void wait_through_shared(unsigned *out, volatile unsigned *flag) {
   __shared__ volatile unsigned seen;
   for (;;) {
@@ -99,7 +99,7 @@ extern "C" __global__ void wait_through_shared(unsigned *out, volatile unsigned 
   }
   out[blockIdx.x] = seen;
 }
-// The value only decides how often an inner loop runs, which decides the outer one.
+// The value only decides the number of an inner loop's turns, which decides the outer loop.
 extern "C" __global__ void wait_by_control(unsigned *out, volatile unsigned *flag) {
   unsigned turns = 0;
   bool done = false;
@@ -123,7 +123,7 @@ extern "C" __global__ void wait_by_recursion(unsigned *out, unsigned *flags) {
   flags[blockIdx.x] = 1;
   out[blockIdx.x] = awaitByRecursion(&flags[(blockIdx.x + 1) % gridDim.x], 0);
 }
-// Retry loops: a double's sum, and a maximum that gives up when there is nothing to do.
+// Retry loops: a sum of doubles, and a maximum that ends when the stored value is already larger.
 extern "C" __global__ void retry_double(unsigned long long *sum, const double *in) {
   double value = in[blockIdx.x * blockDim.x + threadIdx.x];
   unsigned long long seen = *sum, assumed;

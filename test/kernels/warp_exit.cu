@@ -1,5 +1,5 @@
-// Whole warps leave early, where rows of threads are rows of whole warps; the others go on to
-// shuffle. Launched with other shapes the early exit divides a warp.
+// Whole warps exit early, where each row of threads consists of whole warps; the other warps go on
+// to shuffle. Launched with other shapes the early exit divides a warp.
 extern "C" __global__ void warp_exit(unsigned *out, const unsigned *in, unsigned warps) {
   if (threadIdx.x / 32 >= warps)
     return;

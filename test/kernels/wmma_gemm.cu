@@ -1,5 +1,5 @@
-// A 16 × 16 tile a warp by the warp matrix functions, whose fragments are opaque: only what is done
-// to all elements alike is defined. Compared with plain sums; any bits serve as halves
+// A 16 × 16 tile a warp by the warp matrix functions, whose fragments are opaque: only operations
+// that treat all elements alike are defined. Compared with plain sums; any bits serve as halves
 // (mma_gemm.cu).
 #include <mma.h>
 

@@ -1,4 +1,4 @@
-// A stream and a function that the program has made by the driver, in the runtime.
+// A stream and a function that the program makes by the driver, adopted by the runtime.
 #include "device/cuda_driver.h"
 #include "lifetimes.h"
 
@@ -34,7 +34,7 @@ void mustCall(CUresult code, const char *call) {
 
 #define CALL(name, ...) mustCall(driver()->TALLY_CUDA_ENTRY(name)(__VA_ARGS__), #name)
 
-/// The program's own launch, past the runtime.
+/// The program's own launch, without the runtime.
 void launchOwn(CUfunction function, CUstream stream, DevicePtr out) {
   std::array<void *, 1> parameters = {&out};
   CUlaunchConfig config{};
@@ -97,7 +97,7 @@ void adoptThem(Runtime &runtime, int rounds) {
     expected += 4;
     mustBe(value == expected, "what the adopted function computed");
     must(runtime.forget(kernel));
-    // Both are the program's as before.
+    // Both still belong to the program and work as before.
     launchOwn(function, stream, out);
     CALL(cuStreamSynchronize, stream);
     ++expected;

@@ -1,9 +1,8 @@
 // Makes, uses and destroys streams, clients and modules again and again, and fails where the
-// process's or the device's memory grows; on a GPU it adopts a stream and a function of its own
-// too.
+// process's or the device's memory grows; on a GPU it also adopts its own stream and function.
 //
 //   lifetimes                         on the emulator, 200 times
-//   lifetimes cuda 10000 [BUNDLE]     on the first GPU, which nobody else uses meanwhile; BUNDLE:
+//   lifetimes cuda 10000 [BUNDLE]     on the first GPU, without other users meanwhile; BUNDLE:
 //                                     where quickstart_kernels.tally is, if not in the build folder
 #include "lifetimes.h"
 
@@ -19,7 +18,7 @@ namespace tally::runtime {
 
 namespace {
 
-/// What caches of the driver and the allocator may take behind the first rounds.
+/// Memory that caches of the driver and the allocator may take after the first rounds.
 constexpr std::int64_t mostGrowth = 8 << 20;
 
 std::int64_t residentBytes() {

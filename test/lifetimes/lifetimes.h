@@ -1,4 +1,4 @@
-// What both halves of the program share.
+// Declarations that both halves of the program share.
 #ifndef TALLY_TEST_LIFETIMES_LIFETIMES_H
 #define TALLY_TEST_LIFETIMES_LIFETIMES_H
 
@@ -29,12 +29,12 @@ inline void mustBe(bool right, const char *what) {
   must(right ? Result<void>() : Result<void>(Error{fmt::format("wrong: {}", what)}));
 }
 
-/// Calls `round` so many times, and fails where memory, the process's or the device's, grows.
+/// Calls `round` `rounds` times, and fails where the process's or the device's memory grows.
 void measure(const char *what, int rounds, const std::function<void()> &round);
 
-// Where there is a GPU (adoption.cpp).
+// Only where there is a GPU (adoption.cpp).
 
-/// Nothing: on a GPU that is not known.
+/// Nothing on a GPU, where the number is not known.
 std::optional<std::size_t> freeDeviceMemory();
 /// A stream and a function that the program has made by the driver.
 void adoptThem(Runtime &runtime, int rounds);

@@ -30,7 +30,7 @@ public:
   /// Stores a result. A failed write only costs time later; the first failure prints a warning.
   void store(const std::string &key, const Assembled &assembled);
   /// Removes the least recently used entries until the directory holds at most `maxBytes`; does
-  /// nothing unless something was stored.
+  /// nothing unless an entry was stored.
   void prune() const;
 
 private:

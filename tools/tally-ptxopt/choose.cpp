@@ -216,7 +216,7 @@ private:
   }
 
   /// Returns pause variants with so few registers that a request's block fits beside as many blocks
-  /// as an SM holds anyway. Without the cap one block would have to make room: a quarter of a
+  /// as an SM holds anyway. Without the cap one block would have to be left out: a quarter of a
   /// kernel's warps where four blocks fill the registers.
   std::vector<Candidate> capsForRoom() {
     std::vector<Candidate> candidates;
@@ -384,7 +384,7 @@ std::vector<Uncapped> capAhead(Job &job, const Architecture &arch) {
       continue;
     for (ptx::Variant &variant : kernel.variants) {
       if (variant.verdict.kind == Kind::Pause)
-        continue; // a request's block should find room beside it, which may take a lower cap
+        continue; // a request's block should fit beside it, which may take a lower cap
       for (std::size_t i = 0; i != variant.entries.size(); ++i) {
         std::string &coding = variant.codings[i];
         if (isCapped(coding))

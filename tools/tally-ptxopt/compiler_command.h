@@ -1,4 +1,4 @@
-// Reads the command lines of nvcc, clang and gcc to learn what a command makes.
+// Reads the command lines of nvcc, clang and gcc to learn the output files of a command.
 #ifndef TALLY_TOOLS_PTXOPT_COMPILER_COMMAND_H
 #define TALLY_TOOLS_PTXOPT_COMPILER_COMMAND_H
 

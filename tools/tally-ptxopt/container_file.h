@@ -43,7 +43,7 @@ std::optional<std::string> remarkOnOther(const std::string &name, std::string_vi
 
 struct ArchivePlan {
   std::vector<ArchiveMember> members;
-  std::vector<std::optional<ElfPlan>> objects; ///< of each member that is an object
+  std::vector<std::optional<ElfPlan>> objects; ///< plans of the members that are objects
   std::vector<std::string> remarks;            ///< on members that are no objects
 };
 /// A file that consists of containers only.

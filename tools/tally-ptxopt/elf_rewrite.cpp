@@ -299,7 +299,7 @@ private:
     file = std::move(closed);
   }
 
-  /// For a section whose contents are replaced; fatbins need 8.
+  /// Largest alignment of a section with replaced contents; fatbins need 8.
   static constexpr std::uint64_t maxAlignment = 4096;
 
   const ElfPlan &plan;

@@ -31,7 +31,7 @@ std::string_view codeOf(Kept kept);
 /// The plan for one entry.
 struct EntryPlan {
   bundle::FatbinEntry entry;
-  Job *job = nullptr;               ///< of PTX: its own; of machine code: its PTX's; null: kept
+  Job *job = nullptr; ///< job of the PTX; for machine code the job of its PTX; null: kept
   std::optional<Architecture> arch; ///< for machine code with a job
   Kept kept = Kept::NoKernels;      ///< for an entry without a job
   std::string message;              ///< details beyond `kept`

@@ -14,7 +14,7 @@
 
 namespace tally::ptxopt {
 
-/// An input, its kernels, and what ptxas made of them.
+/// An input, its kernels, and the code that ptxas made of them.
 struct Job {
   std::string input;  ///< as given
   std::string part;   ///< for a container: which of its PTX, "compute_90"

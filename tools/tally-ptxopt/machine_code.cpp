@@ -53,7 +53,7 @@ Result<llvm::StringRef> sectionOf(std::string_view cubin, std::string_view name)
 }
 
 /// Reads registers from the attributes of the whole file: EIATTR_REGCOUNT holds a symbol's index
-/// and a number. Skips damaged attributes, since the numbers only decide what to try first.
+/// and a number. Skips damaged attributes, since the numbers only decide the order of attempts.
 std::map<std::string, std::uint32_t, std::less<>>
 registersIn(llvm::StringRef attributes, llvm::StringRef symbols, llvm::StringRef names) {
   constexpr unsigned char sizedFormat = 4, registerCount = 0x2f;

@@ -19,7 +19,7 @@ namespace {
 
 /// Jobs and files made from the inputs of one run.
 struct Work {
-  std::vector<std::unique_ptr<Job>> jobs; ///< of PTX inputs, and of the PTX in containers
+  std::vector<std::unique_ptr<Job>> jobs; ///< jobs of PTX inputs, and of the PTX in containers
   std::vector<std::unique_ptr<ContainerFile>> containers;
 };
 

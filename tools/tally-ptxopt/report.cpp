@@ -24,8 +24,8 @@ struct EntryCost {
 /// Resources of the user's kernel and of one variant.
 struct Cost {
   std::uint32_t threads = 0; ///< threads of a block, for the blocks per SM
-  EntryCost user, worst;     ///< of the variant's entries the worst value of each field
-  std::vector<std::pair<std::string, EntryCost>> entries; ///< of the variant, by name
+  EntryCost user, worst;     ///< worst: the worst value of each field over the variant's entries
+  std::vector<std::pair<std::string, EntryCost>> entries; ///< entries of the variant, by name
 };
 
 std::optional<Cost> costOf(const ptx::RewrittenKernel &kernel, Kind kind, std::uint32_t arch,
@@ -116,7 +116,8 @@ std::string verdictLine(const Job &job, const ptx::RewrittenKernel &kernel,
   return line + "\n";
 }
 
-/// Returns what the kernel's blocks wait for, if anything: " (waits: lower-blocks, assumed)".
+/// Returns the class of waits of the kernel's blocks, if they wait: " (waits: lower-blocks,
+/// assumed)".
 std::string waitsText(const bundle::Kernel &kernel) {
   if (kernel.waits == bundle::Waits::None)
     return {};

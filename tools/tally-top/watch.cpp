@@ -16,7 +16,7 @@ namespace {
 /// Number of intervals that the table's quantiles cover.
 constexpr std::size_t window = 10;
 
-/// Looks at all arenas at the place, which may come and go. Fails where there is none at all.
+/// Reads all arenas at the path; arenas may come and go. Fails where there is no arena at all.
 Result<Look> look(const Options &options) {
   runtime::ArenaOptions place;
   place.path = options.arena;

@@ -8,8 +8,8 @@
 
 namespace tally::top {
 
-/// Writes to standard output what `options` ask for; returns after one interval with --once or for
-/// Prometheus. Fails where there is no arena, or standard output cannot be written.
+/// Writes the output that `options` ask for to standard output; returns after one interval with
+/// --once or for Prometheus. Fails where there is no arena, or standard output cannot be written.
 Result<void> watch(const Options &options);
 
 /// Writes to standard output without delay; false where that fails.

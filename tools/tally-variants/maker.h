@@ -19,7 +19,8 @@ struct Making {
   std::filesystem::path ptxopt; ///< tally-ptxopt
   /// Assemblers tried in turn until one assembles the text; after them tally-ptxopt's own choice.
   std::vector<std::filesystem::path> assemblers;
-  std::uint64_t mostBytes = std::uint64_t{1} << 30; ///< of all bundles; the oldest go first
+  /// Limit on the bytes of all bundles; the oldest ones are removed first.
+  std::uint64_t mostBytes = std::uint64_t{1} << 30;
 };
 
 /// Makes the bundle of the image with that key, unless the store has it: runs tally-ptxopt on

@@ -30,7 +30,7 @@ Result<Comparison> parseComparison(std::string_view text);
 std::string toText(const Comparison &comparison);
 
 struct ElementDifference {
-  std::size_t index = 0; ///< of the element; for Sorted, its rank in ascending order of bits
+  std::size_t index = 0; ///< index of the element; for Sorted, its rank in ascending order of bits
   std::uint64_t expected = 0, got = 0;
 };
 

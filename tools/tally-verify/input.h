@@ -23,7 +23,7 @@ Result<bundle::Bundle> readInput(const std::string &path, const std::string &cod
                                  std::uint64_t pollPeriod = defaultPollPeriod);
 
 /// Rewrites PTX text, all kernels and kinds, and checks the structure of the result. `where` names
-/// the text in errors. Without LLVM it always fails and says so.
+/// the text in errors. Without LLVM it always fails, with that reason.
 Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where,
                                        const std::string &coding = {},
                                        std::uint64_t pollPeriod = defaultPollPeriod);

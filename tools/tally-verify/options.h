@@ -23,8 +23,8 @@ enum class DeviceChoice : std::uint8_t { Emulator, Cuda };
 struct Options {
   bool help = false, version = false; ///< the other members are unset then
   std::string file, kernel;
-  std::string coding; ///< of variants, where FILE is PTX; empty: the default coding
-  std::uint64_t pollPeriod = defaultPollPeriod; ///< of variants, where FILE is PTX
+  std::string coding; ///< coding of variants, where FILE is PTX; empty: the default coding
+  std::uint64_t pollPeriod = defaultPollPeriod; ///< poll period of variants, where FILE is PTX
   LaunchShape shape;
   std::vector<ArgumentSpec> arguments;
   VerifyOptions verify;

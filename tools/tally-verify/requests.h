@@ -26,7 +26,7 @@ public:
   /// high-priority work has ended at last, and only then is best-effort work issued again.
   Result<std::uint64_t> beginRound();
   /// Tells that a physical launch is about to start. `goesOn`: the launch goes on with saved blocks
-  /// whatever the word says, so that it need not be let pass.
+  /// under any word, so that its first poll need not pass.
   void beginLaunch(bool goesOn = false) {
     isLetPass = !goesOn;
     pollsOfLaunch = 0;

@@ -62,19 +62,20 @@ enum class RequestKind : std::uint8_t {
 
 struct YieldPlan {
   RequestKind request = RequestKind::Quiet;
-  std::uint64_t poll = 0;          ///< of At, RaisedAndWithdrawn, Pause, PauseAndRaise, LateWrite
-  std::uint64_t seed = 0;          ///< of Random, Widths, Modes, Storm
+  /// Poll number of At, RaisedAndWithdrawn, Pause, PauseAndRaise, LateWrite.
+  std::uint64_t poll = 0;
+  std::uint64_t seed = 0;          ///< seed of Random, Widths, Modes, Storm
   std::uint64_t stormLaunches = 0; ///< for Storm: launches after which no request disturbs the run
   emulator::Schedule schedule;
   std::uint32_t sliceBlocks = 1; ///< about how many blocks a slice holds
   std::uint32_t workers = 1;     ///< blocks that a launch of a kind with workers has
-  bool pauses = false;           ///< for Storm: raised words also say PAUSE
-  bool stays = true;             ///< of pause: workers stay until the last one has no block
+  bool pauses = false;           ///< for Storm: raised words also have the mode PAUSE
+  bool stays = true;             ///< for pause: workers stay until the last one has no block
 };
 
 inline constexpr std::uint64_t neverPolled = ~std::uint64_t{0};
 inline constexpr std::uint32_t randomRuns = 20;
-/// Number of polls for which Pause and PauseAndRaise say PAUSE: a few naps of each warp in flight.
+/// Number of polls for which Pause and PauseAndRaise set PAUSE: a few naps of each warp in flight.
 constexpr std::uint64_t pausedPolls(std::uint64_t poll) { return 16 + poll % 32; }
 /// Enough launches for a test; under requests without end the run would not end either.
 inline constexpr std::uint64_t defaultStormLaunches = 256;
@@ -93,7 +94,7 @@ Result<YieldMode> parseYieldMode(std::string_view text);
 
 /// The grid that plans are made for.
 struct PlanShape {
-  std::uint64_t blocks = 1; ///< of all launches together
+  std::uint64_t blocks = 1; ///< blocks of all launches together
   std::uint32_t wave = 1;   ///< blocks in flight at a time: not all of a grid of two or more
   std::uint64_t polls = 0;  ///< counted in a quiet run of this kind
   bool isMicroscope = true;

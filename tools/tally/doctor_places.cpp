@@ -130,7 +130,7 @@ void examinePtxas(Report &report) {
 
 void examineRewriter(Report &report) {
   std::string folder = launcherFolder();
-  // Places beside an installed launcher, and in the build tree.
+  // Candidates beside an installed launcher, and in the build tree.
   for (const char *place : {"/tally-ptxopt", "/../tally-ptxopt/tally-ptxopt"})
     if (std::optional<std::string> found = findCommand(folder + place, ""))
       return report.ok("tally-ptxopt", fs::path(*found).lexically_normal().string());

@@ -15,7 +15,7 @@ struct DriverDevice {
 
 struct DriverFacts {
   std::string loadError; ///< the loader's message where it finds no driver
-  std::string path;      ///< of libcuda.so.1, as the loader found it
+  std::string path;      ///< path of libcuda.so.1, as the loader found it
   int version = 0;       ///< 1000 * major + 10 * minor of the CUDA version; 0: unknown
   int initError = 0;     ///< result of cuInit(), with its name
   std::string initErrorName;

@@ -1,4 +1,4 @@
-// Reads what the file of a program or library tells the loader, and the names in it.
+// Reads the loader's data in the file of a program or library, and the names in it.
 // tally/bundle/elf.h reads the sections. The bytes are untrusted: all reads are bounds-checked.
 #ifndef TALLY_LAUNCHER_ELF_FILE_H
 #define TALLY_LAUNCHER_ELF_FILE_H

@@ -26,10 +26,10 @@ struct TracedWork : TraceSlice {
 struct ProcessTrace {
   std::string program;
   std::uint64_t process = 0;
-  std::uint64_t lostEvents = 0; ///< older events that did not fit
+  std::uint64_t lostEvents = 0; ///< number of older events that did not fit
   std::uint64_t requests = 0;   ///< requests to yield, whether any work ran or not
   std::vector<TraceSlice> turnarounds;
-  std::vector<TraceSlice> active; ///< when high-priority work was, of any process
+  std::vector<TraceSlice> active; ///< intervals with high-priority work of any process
   std::vector<TracedWork> work;
 };
 

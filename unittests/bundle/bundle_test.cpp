@@ -1,4 +1,5 @@
-// Bundles: write and read are inverses, damage is found and named, no bytes make the reader crash.
+// Bundles: write and read are inverses, read() finds and names damage, and no bytes crash the
+// reader.
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 
@@ -159,7 +160,7 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
   };
   std::size_t kernel = headerBytes + 16;
   std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1 + 4;
-  // In front of the kernel without a name: what the first one says of clusters.
+  // In front of the kernel without a name: the first kernel's facts about clusters.
   Bundle one = sample();
   one.kernels.pop_back();
   one.images.clear();
@@ -213,12 +214,12 @@ TEST_CASE("1,000 cuts and flips give errors or bundles") {
       CHECK(result.error().message.find("at byte ") != std::string::npos);
       continue;
     }
-    // What is read without an error means exactly these bytes.
+    // A bundle that read() accepts is written back as exactly these bytes.
     ++bundles;
     CHECK(write(*result) == bytes);
     CHECK((resealed || bytes == good));
   }
-  // Both outcomes occur, so neither half of the check is empty.
+  // Both outcomes occur, so each half of the check runs.
   CHECK(errors > 300);
   CHECK(bundles > 30);
 }

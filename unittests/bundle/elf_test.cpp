@@ -1,5 +1,4 @@
-// ELF files: sections are found by name, damage is named with its offset, no bytes crash the
-// reader.
+// ELF files: the reader finds sections by name and names damage with its offset; no bytes crash it.
 #include "tally/bundle/elf.h"
 
 #include "../support/mutate.h"
@@ -84,7 +83,7 @@ TEST_CASE("sections of one name are found all") {
   auto one = findSections(file, ".tally");
   REQUIRE(one);
   CHECK(*one == std::vector<std::string_view>{"bundles"});
-  // .bss is given the name and the bytes of .tally.
+  // The section .bss gets the name and the bytes of .tally.
   file.replace(thirdAt + sizeof(Elf64_Shdr), sizeof(Elf64_Shdr), file, thirdAt, sizeof(Elf64_Shdr));
   auto two = findSections(file, ".tally");
   REQUIRE(two);

@@ -1,5 +1,5 @@
-// Fatbins: what is written is read back, whatever the compression; damage is found and named; sizes
-// that lie make nothing large.
+// Fatbins: the reader reads back every fatbin that the writer writes, with every compression. It
+// finds and names damage, and wrong sizes cause no large allocation.
 #include "tally/bundle/fatbin.h"
 #include "tally/bundle/fatbin_writer.h"
 

@@ -1,4 +1,4 @@
-// The text of profiles: read as it was written, and what is wrong with one has a line.
+// The text of profiles: the parser reads back the written text, and names the line of an error.
 #include "tally/bundle/profile.h"
 
 #include "tally/bundle/bundle.h"

@@ -63,7 +63,7 @@ TEST_CASE("the bytes of an image are found by its own sizes") {
 TEST_CASE("the store is in the user's cache") {
   setenv("XDG_CACHE_HOME", "/caches", 1);
   CHECK(VariantStore::defaultFolder() == "/caches/tally/variants");
-  setenv("XDG_CACHE_HOME", "relative", 1); // the specification has such a one ignored
+  setenv("XDG_CACHE_HOME", "relative", 1); // the XDG specification ignores a relative path
   setenv("HOME", "/users/one", 1);
   CHECK(VariantStore::defaultFolder() == "/users/one/.cache/tally/variants");
   unsetenv("XDG_CACHE_HOME");

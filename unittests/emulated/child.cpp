@@ -40,7 +40,7 @@ Outcome inChild(const std::function<void()> &scenario) {
   return outcome;
 }
 
-/// CHECK in a child counts nothing here, so what must hold there ends it.
+/// CHECK in a child counts nothing here, so a child ends with an error instead.
 void demand(bool holds, const char *what) {
   if (holds)
     return;

@@ -1,4 +1,4 @@
-// What ends a device: each in a process of its own.
+// Faults that end a device, each in a process of its own.
 #include "program.h"
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ std::string kernelOf(const std::string &body, const std::string &outside = "") {
          "\nret;\n}\n";
 }
 
-/// Runs a kernel that faults; the errors that its calls give.
+/// Runs a kernel that faults; returns the errors that its calls give.
 Outcome faulting(const std::string &text, cudaError_t expected) {
   return inChild([&] {
     Program program({{text, 90}});
@@ -70,7 +70,7 @@ TEST_CASE("a failed assertion is told with its text and place") {
 
 TEST_CASE("printf of kernels comes to standard output when the host waits") {
   Outcome outcome = inChild([] {
-    // "%d %5.2f %s%%\n" of 7, 1.5 and "hi"; the arguments lie in local memory
+    // Prints "%d %5.2f %s%%\n" with 7, 1.5 and "hi"; the arguments lie in local memory.
     Program program(
         {{kernelOf(R"({ .param .b64 f; .param .b64 b; .param .b32 r;
     .local .align 8 .b8 buffer[24]; .reg .b64 %g; .reg .b64 %l;

@@ -4,7 +4,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// out[0] = out[0] * 2 + `value`: what order gives a result its own.
+/// out[0] = out[0] * 2 + `value`: each order of steps gives another result.
 const std::string steps = ptxHeader + R"(
 .visible .entry step(.param .u64 out, .param .u32 value) {
   .reg .b64 %a; .reg .b32 %v, %x;
@@ -159,7 +159,7 @@ TEST_CASE("memory that is allocated and freed in a capture is the graph's own") 
     CHECK(cuda().cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(out.values() == std::vector<int>(4, 0x01010101));
   }
-  // A launch is no work that could become a node.
+  // A launch of a graph cannot become a node of another graph.
   cudaGraph_t none = nullptr;
   REQUIRE(cuda().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
   CHECK(cuda().cudaGraphLaunch(exec, stream) == cudaErrorStreamCaptureUnsupported);

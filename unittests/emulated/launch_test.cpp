@@ -4,7 +4,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// Parameters of several sizes, so that each lies where PTX says.
+/// Parameters of several sizes, to test that each lies at its place in PTX's layout.
 const std::string mixed = ptxHeader + R"(
 .visible .entry mixed(.param .u8 a, .param .u64 out, .param .u16 b, .param .align 4 .b8 c[8]) {
   .reg .b64 %p; .reg .b32 %v, %w; .reg .b16 %h;
@@ -30,7 +30,7 @@ const std::string mixed = ptxHeader + R"(
 .visible .entry limited() .maxntid 64 { ret; }
 )";
 
-/// All blocks meet at a barrier of their own making, which only a cooperative launch allows.
+/// All blocks meet at a barrier in global memory, which only a cooperative launch allows.
 const std::string meeting = ptxHeader + R"(
 .visible .entry meet(.param .u64 counter) {
   .reg .b64 %p; .reg .b32 %n, %v; .reg .pred %q;

@@ -1,5 +1,5 @@
-// What nvcc's host code does, for tests: fatbins of PTX, registered, and kernels launched through
-// emulatedApi().
+// Does the work of nvcc's host code for tests: registers fatbins of PTX, and launches kernels
+// through emulatedApi().
 #ifndef TALLY_UNITTESTS_EMULATED_PROGRAM_H
 #define TALLY_UNITTESTS_EMULATED_PROGRAM_H
 
@@ -47,7 +47,7 @@ struct Prelinked {
   std::vector<std::string> containers;
 };
 
-/// A registered fatbin: of one container, or, as RDC's linked code has it, of several.
+/// A registered fatbin, with one container, or several as linked RDC code has.
 class Program {
 public:
   explicit Program(const std::vector<PtxEntry> &entries) : containers{container(entries)} {
@@ -64,7 +64,7 @@ public:
   ~Program() { cuda().__cudaUnregisterFatBinary(handle); }
   Program(const Program &) = delete;
 
-  /// The host function that stands for the kernel.
+  /// Returns the host function that stands for the kernel.
   const void *kernel(const char *name) {
     auto host = std::make_unique<char>();
     cuda().__cudaRegisterFunction(handle, host.get(), host.get(), name, -1, nullptr, nullptr,
@@ -124,7 +124,7 @@ private:
   std::size_t count;
 };
 
-/// A kernel that stores `value` through its one argument.
+/// Returns a kernel that stores `value` through its one argument.
 inline std::string storing(const std::string &name, int value,
                            const std::string &linkage = ".visible") {
   return linkage + " .entry " + name + "(.param .u64 out) {\n.reg .b64 %a;\n.reg .b32 %v;\n" +
@@ -132,14 +132,15 @@ inline std::string storing(const std::string &name, int value,
          ";\nst.global.u32 [%a], %v;\nret;\n}\n";
 }
 
-/// Runs `scenario` in a process of its own, because a fault ends the device of its process; gives
-/// what it wrote to standard error and standard output, and checks that it came to its end. The
-/// parent must not have opened the device: its threads are not the child's.
+/// Runs `scenario` in a process of its own, because a fault ends the device of its process. Returns
+/// the process's standard error and standard output, and checks that it ran to its end. The parent
+/// must not have opened the device: its threads do not exist in the child.
 struct Outcome {
   std::string errors, output;
 };
 Outcome inChild(const std::function<void()> &scenario);
-/// What must hold in a child: its CHECKs count nothing in the parent.
+/// Ends the child with an error unless `holds`, since CHECK in a child counts nothing in the
+/// parent.
 void demand(bool holds, const char *what);
 
 } // namespace tally::hooks

@@ -1,4 +1,4 @@
-// Order between streams. A function of the host holds a stream up for as long as a test needs.
+// Order between streams. A host function holds a stream up for as long as a test needs.
 #include "program.h"
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// Keeps the stream from going on until open(). What waits may outlive the gate.
+/// Holds the stream up until open(). Waiting host functions may outlive the gate.
 class Gate {
 public:
   explicit Gate(cudaStream_t stream) {
@@ -40,7 +40,7 @@ struct Streams {
   }
 };
 
-/// Whether the stream stays busy for a while.
+/// Returns whether the stream stays busy for a while.
 bool staysBusy(cudaStream_t stream) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   bool busy = cuda().cudaStreamQuery(stream) == cudaErrorNotReady;

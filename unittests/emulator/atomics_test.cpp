@@ -1,4 +1,4 @@
-// atom and red: what they leave and what they return.
+// atom and red: the values that they leave in memory and return.
 #include "evaluate.h"
 
 using namespace tally;
@@ -9,7 +9,7 @@ using U64 = std::uint64_t;
 
 namespace {
 
-/// *cell op b (, c) in one thread: {returned, left}.
+/// Runs *cell op b (, c) in one thread; returns {returned value, value left in memory}.
 template <class T> std::pair<T, T> atomic(const std::string &form, T cell, T b, T c = 0) {
   std::string type = bitsType<T>();
   std::string text = header +

@@ -1,4 +1,4 @@
-// Barriers of the block and operations of the warp: what they give, and how misuse is told.
+// Barriers of the block and operations of the warp: their results, and the faults of wrong uses.
 #include "harness.h"
 
 using namespace tally;
@@ -36,7 +36,8 @@ const std::uint64_t seeds[] = {0, 1, 2, 3};
 } // namespace
 
 TEST_CASE("a barrier waits for every thread of the block that has not left") {
-  // Warp 2 leaves early, and one lane of warp 1; the rest exchange through shared memory.
+  // Warp 2 exits early, and so does one lane of warp 1; the other threads exchange values through
+  // shared memory.
   const std::string body = R"(
     setp.ge.u32 %p1, %lane, 64; @%p1 ret;
     setp.eq.u32 %p1, %lane, 40; @%p1 exit;
@@ -175,7 +176,7 @@ TEST_CASE("wrong ids and counts are misuse") {
                         96);
   CHECK(fault.kind == FaultKind::BarrierMisuse);
   CHECK(fault.message.find("barrier 1 expects") != std::string::npos);
-  // Nobody else comes.
+  // No other thread arrives at the barrier.
   CHECK(faultOf("bar.sync 0, 64;", 32).kind == FaultKind::BarrierMisuse);
   CHECK(faultOf("setp.lt.u32 %p1, %lane, 32; @%p1 ret; bar.sync 0, 64;", 64).kind ==
         FaultKind::Deadlock);
@@ -231,7 +232,7 @@ TEST_CASE("votes, matches, reductions, elections and active masks") {
 }
 
 TEST_CASE("a warp operation waits for the lanes that its mask names, on whatever path they come") {
-  // Odd and even lanes meet in one shuffle from two instructions; lanes 8 and up take no part.
+  // Odd and even lanes execute one shuffle at two instructions; lanes 8 and up take no part.
   const std::string body = R"(
     setp.ge.u32 %p1, %lane, 8; @%p1 bra end;
     and.b32 %r1, %lane, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 0;

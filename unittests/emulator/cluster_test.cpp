@@ -1,5 +1,5 @@
-// Clusters: where their blocks stand, their barrier, each other's shared memory, mbarriers that
-// other blocks and copies complete; and how misuse is told.
+// Clusters: the positions of their blocks, their barrier, access to other blocks' shared memory,
+// and mbarriers that other blocks and copies complete; and the faults of wrong uses.
 #include "harness.h"
 
 using namespace tally;
@@ -48,7 +48,7 @@ bool says(const Fault &fault, std::string_view text) {
 
 const std::uint64_t seeds[] = {0, 1, 2, 3, 4, 5};
 const std::string meet = "barrier.cluster.arrive; barrier.cluster.wait;\n";
-/// %r1: the address of s[lane] in the block of rank %r0.
+/// Sets %r1 to the address of s[lane] in the block of rank %r0.
 const std::string remote = "mov.u32 %r1, s; mad.lo.u32 %r1, %lane, 4, %r1;\n"
                            "mapa.shared::cluster.u32 %r1, %r1, %r0;\n";
 const std::string storeOwn = "mov.u32 %r2, s; mad.lo.u32 %r2, %lane, 4, %r2;\n"
@@ -114,7 +114,8 @@ TEST_CASE("generic addresses reach the cluster, and atomics do") {
 }
 
 TEST_CASE("the cluster's barrier: late waits, exited threads and blocks, phases") {
-  // Block 2 leaves at once, and lane 3 of block 0; the rest go around three times, and wait late.
+  // Block 2 exits at once, and so does lane 3 of block 0. The other threads go around three times,
+  // and wait late.
   const std::string body = R"(
     setp.eq.u32 %p1, %rank, 2; @%p1 exit;
     setp.eq.u32 %p1, %rank, 0; setp.eq.and.u32 %p1, %lane, 3, %p1; @%p1 ret;
@@ -140,7 +141,7 @@ again:)" + storeOwn + R"(
 
 TEST_CASE("misuse of a cluster is told with its place") {
   LaunchShape two = inClusters(2, 32, {2, 1, 1});
-  // One block does not come: its halves wait for each other.
+  // The two halves of one block wait at two barriers for each other, so the block never arrives.
   Fault fault = faultOf("setp.eq.u32 %p1, %rank, 1; @%p1 bra other;\n" + meet +
                             "ret;\nother: setp.lt.u32 %p2, %lane, 16; @%p2 bra rest;\n"
                             "barrier.sync 1; ret;\nrest: barrier.sync 2;",
@@ -193,7 +194,8 @@ TEST_CASE("launches that no cluster fits") {
 }
 
 TEST_CASE("an mbarrier waits for arrivals and bytes") {
-  // Two arrivals and 24 bytes, which may come first; then a phase of one arrival fewer.
+  // A phase of two arrivals and 24 bytes, where the bytes may come first; then a phase with one
+  // arrival fewer.
   const std::string body = R"(
     setp.ne.u32 %p1, %lane, 0; @%p1 ret;
     mov.u32 %r9, 0;
@@ -247,7 +249,8 @@ TEST_CASE("bulk copies go where they say and complete their mbarriers") {
     mov.u32 %r8, bar;)";
   const std::string waitFull = "wait: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n"
                                "@!%p2 bra wait;\n";
-  // Each block's words go to shared memory by a copy, and doubled back by another.
+  // One bulk copy moves each block's words to shared memory, and another copies the doubled words
+  // back.
   const std::string there = setUp + R"(
     st.global.u32 [%out], %r6; bar.sync 0;
     @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%d3], 64, [%r8];
@@ -257,7 +260,7 @@ TEST_CASE("bulk copies go where they say and complete their mbarriers") {
     cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;)";
   auto out = run(there, shapeOf(3, 16));
   CHECK(out[2 * 16 + 5] == 2 * 205);
-  // The first block's words go to all four of the cluster.
+  // A copy moves the first block's words to all four blocks of the cluster.
   const std::string toAll = setUp + "st.global.u32 [%out], %r6;\n" + meet + R"(
     setp.eq.and.u32 %p1, %rank, 0, %p1; .reg .b16 %all; mov.u16 %all, 15;
     @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r4], [%d3], 64, [%r8], %all;
@@ -267,7 +270,7 @@ TEST_CASE("bulk copies go where they say and complete their mbarriers") {
     out = run(toAll, inClusters(4, 16, {4, 1, 1}), seed);
     CHECK(out[3 * 16 + 5] == 6);
   }
-  // One block's shared memory to the next one's.
+  // A copy moves one block's shared memory to the next block's.
   const std::string across = setUp + "st.shared.u32 [%r5+64], %r6;\n" + meet + R"(
     xor.b32 %r0, %rank, 1; mapa.shared::cluster.u32 %r10, %r4, %r0; mapa.shared::cluster.u32 %r11, %r8, %r0;
     @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r10], [%r4+64], 64, [%r11];

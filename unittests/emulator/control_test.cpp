@@ -1,4 +1,4 @@
-// Branches, calls, returns, exits, traps and runaway loops.
+// Branches, calls, returns, exits, traps and endless loops.
 #include "harness.h"
 
 using namespace tally;
@@ -44,7 +44,8 @@ TEST_CASE("labels belong to their scope, registers may be shadowed") {
 }
 
 TEST_CASE("lanes of a warp in different functions keep their own registers") {
-  // Registers of 64 bits in one lie where those of 32 bits lie in the other.
+  // The 64-bit registers of one function lie at the offsets of the other function's 32-bit
+  // registers.
   const std::string functions = R"(
 .func (.param .b32 r) wide(.param .b32 a)
 { .reg .b32 %x; .reg .b64 %w<4>; .reg .b32 %n; .reg .pred %p;
@@ -192,7 +193,7 @@ TEST_CASE("functions take and give vector registers of every width") {
 { .reg .b16 x, y, z, w; mov.b16 x, a.x; mov.b16 y, a.y; mov.b16 z, a.z; mov.b16 w, a.w;
   mov.v4.b16 r, {w, z, y, x}; ret; }
 )";
-  // The first component of each result comes from the last of the argument.
+  // The first component of each result comes from the argument's last component.
   auto of = [&](const std::string &body) { return run(kernel(body, functions), 3); };
   CHECK(of(".reg .v2 .u32 v; mov.v2.u32 v, {%lane, 7}; call (v), turn2, (v, 10); mov.u32 %r1, v.x;"
            "mov.u32 %r2, v.y; mad.lo.u32 %r1, %r1, 1000, %r2; st.global.u32 [%out], %r1;") ==
@@ -304,7 +305,7 @@ TEST_CASE("an unknown label is an error of loading") {
 }
 
 TEST_CASE("a lane that spins for another of its warp does not starve it") {
-  // Lane 1 stores the flag on the path that has the higher program counter.
+  // Lane 1 stores the flag on the path with the higher program counter.
   const std::string text = kernel(R"(
     .shared .u32 flag;
     setp.eq.u32 %p1, %lane, 0; @%p1 st.shared.u32 [flag], 0;

@@ -1,4 +1,4 @@
-// cvt in its combinations of types, rounding and saturation. PTX ISA 9.7.9.21.
+// cvt with all combinations of types, rounding and saturation. PTX ISA 9.7.9.21.
 #include "evaluate.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// The emulator as the runtime's device: order on streams, priority between blocks, prompt writes.
+// The emulator as the runtime's device: order on streams, priority between blocks, writes that land
+// at once.
 #include "tally/runtime/device.h"
 #include "tally/runtime/runtime.h"
 
@@ -155,7 +156,7 @@ TEST_CASE("a value written on the control stream reaches kernels that are pollin
   auto word = f.device->allocateMapped(8);
   REQUIRE(bool(word));
   DevicePtr out = f.upload<std::uint64_t>(low, {0});
-  // As many as there are virtual SMs, so that no thread that runs blocks is free.
+  // As many blocks as virtual SMs, so that no host thread that runs blocks is free.
   REQUIRE(bool(f.device->launch(low, f.function("await"), shapeOf(2, 1),
                                 Arguments(word->device, out).bytes())));
   CHECK_FALSE(*f.device->isIdle(low));

@@ -1,4 +1,4 @@
-// Runs one instruction on up to 32 values, a lane each.
+// Runs one instruction on up to 32 values, with one value per lane.
 #ifndef TALLY_UNITTESTS_EMULATOR_EVALUATE_H
 #define TALLY_UNITTESTS_EMULATOR_EVALUATE_H
 
@@ -45,8 +45,8 @@ std::vector<D> evaluate(const std::string &code, const std::vector<A> &a,
   return h.download<D>(out, a.size());
 }
 
-/// One value through the instruction, as one lane of a warp and in all lanes of a full one: the two
-/// ways that handlers have.
+/// Runs one value through the instruction in one lane of a warp, and in all lanes of a full warp:
+/// handlers treat the two cases differently.
 template <class D, class A, class B = A, class C = A>
 D one(const std::string &code, A a, std::type_identity_t<B> b = {},
       std::type_identity_t<C> c = {}) {

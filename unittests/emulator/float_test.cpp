@@ -1,4 +1,4 @@
-// Floating-point instructions: rounding, subnormals, NaNs and the approximations' errors.
+// Floating-point instructions: rounding, subnormals, NaNs and the errors of approximations.
 #include "evaluate.h"
 
 #include <cmath>
@@ -64,7 +64,7 @@ TEST_CASE("directed rounding brackets the exact value") {
   CHECK(one<double, double>("mul.rz.f64 %d, %a, %b;", 1 + 0x1p-52, 1 + 0x1p-52) == 1 + 0x1p-51);
   CHECK(one<double, double>("div.rm.f64 %d, %a, %b;", 1.0, 3.0) <
         one<double, double>("div.rp.f64 %d, %a, %b;", 1.0, 3.0));
-  // The mode does not leak into what follows.
+  // The rounding mode does not leak into later instructions.
   CHECK(one<float, float>("add.rp.f32 %d, %a, %b; add.f32 %d, %a, %b;", 1.0f, 0x1p-30f) == 1.0f);
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("halves: arithmetic rounds once, pairs go by halves") {
   CHECK(one<U16, U16>("add.f16 %d, %a, %b;", 1, 1) == 2);
   CHECK(one<U16, U16>("add.ftz.f16 %d, %a, %b;", 1, 1) == 0);
   CHECK(one<U16, U16>("add.f16 %d, %a, %b;", 0x7c00, 0xfc00) == 0x7fff);
-  // 2048 + 1 lies half-way between neighbours: to even.
+  // 2048 + 1 lies half-way between two f16 values: it rounds to the even one.
   CHECK(one<U16, U16>("add.f16 %d, %a, %b;", 0x6800, one16) == 0x6800);
   CHECK(one<U16, U16>("neg.f16 %d, %a;", one16) == 0xbc00);
   CHECK(one<U16, U16>("min.f16 %d, %a, %b;", 0x7e00, two16) == two16);

@@ -1,4 +1,4 @@
-// A machine with a loaded module, and typed buffers: what the emulator's tests are written with.
+// A machine with a loaded module and typed buffers, for the emulator's tests.
 #ifndef TALLY_UNITTESTS_EMULATOR_HARNESS_H
 #define TALLY_UNITTESTS_EMULATOR_HARNESS_H
 
@@ -50,7 +50,7 @@ public:
     (append(parameters, args), ...);
     return machine.run(*program, kernel, shape, parameters, schedule);
   }
-  /// A run in the plain order that must not fault.
+  /// Runs the kernel in the plain order; it must not fault.
   template <class... Args>
   void ok(const std::string &kernel, const LaunchShape &shape, const Args &...args) {
     auto fault = run(kernel, shape, {}, args...);

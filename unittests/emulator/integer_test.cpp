@@ -1,4 +1,4 @@
-// Integer instructions against values worked out from the PTX ISA.
+// Integer instructions, compared with values worked out from the PTX ISA.
 #include "evaluate.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Whole kernels: what the parts of the emulator do together, under several schedules.
+// Whole kernels: the parts of the emulator together, under several schedules.
 #include "harness.h"
 
 using namespace tally;
@@ -74,7 +74,7 @@ inner:
 )";
 
 // Each warp sums by butterfly shuffles, warps by shared memory, blocks by an atomic; odd threads of
-// the last block leave early, before the shuffle.
+// the last block exit before the shuffle.
 const std::string reduction = header + R"(
 .visible .entry sum(.param .u64 values, .param .u64 total, .param .u32 n)
 {
@@ -132,7 +132,7 @@ more:
 }
 )";
 
-// Collatz steps: every lane loops for as long as its own number takes.
+// Collatz steps: each lane loops as many times as its own number needs.
 const std::string collatz = header + R"(
 .func (.param .b32 steps) count(.param .b32 start)
 {

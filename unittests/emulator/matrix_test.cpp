@@ -1,5 +1,5 @@
-// Fragments: who holds which element, checked against the formulas of PTX ISA 9.7.14 as they stand
-// there for each shape, on matrices of small integers, whose products are exact in every format.
+// Fragments: the lane and register of each element, checked against the formulas of PTX ISA 9.7.14
+// for each shape, on matrices of small integers, whose products are exact in every format.
 #include "harness.h"
 
 #include <functional>
@@ -16,7 +16,7 @@ struct Place {
 };
 using Layout = std::function<Place(U32 lane, U32 i)>;
 
-/// How a small integer looks in a format, and back.
+/// Encodes a small integer in a format, and decodes it.
 struct Format {
   U32 bits;
   U32 (*encode)(int value);
@@ -34,7 +34,7 @@ int fromFloatBits(U32 bits) {
   std::memcpy(&real, &bits, 4);
   return static_cast<int>(real);
 }
-/// A float's leading bits with another exponent's bias: exact for small integers.
+/// Keeps a float's leading bits, with another exponent's bias: exact for small integers.
 U32 narrowed(int value, int exponentBits, int fractionBits) {
   if (value == 0)
     return 0;
@@ -74,12 +74,13 @@ Matrix numbered(U32 rows, U32 columns, U32 seed) {
   Matrix matrix(rows, columns);
   for (int &each : matrix.values) {
     seed = seed * 1664525u + 1013904223u;
-    each = static_cast<int>(seed >> 28) % 4 - 1; // -1 to 2: also in four bits and in e5m2
+    // -1 to 2: representable in four bits and in e5m2 too.
+    each = static_cast<int>(seed >> 28) % 4 - 1;
   }
   return matrix;
 }
 
-/// One buffer of registers, register after register, a lane's word each.
+/// One buffer of registers: register after register, with a word for each lane.
 std::vector<U32> spread(const Matrix &matrix, const Format &format, U32 count, const Layout &layout,
                         U32 repeats = 1) {
   U32 per = 32 / format.bits;
@@ -100,7 +101,7 @@ std::string registers(const std::string &name, U32 count) {
   return text + "}";
 }
 
-/// Runs `opcode` with fragments of these words; the result's words.
+/// Runs `opcode` with fragments of these words; returns the result's words.
 std::vector<U32> product(const std::string &opcode, const std::vector<U32> &a,
                          const std::vector<U32> &b, const std::vector<U32> &c, U32 results) {
   auto count = [](const std::vector<U32> &words) { return static_cast<U32>(words.size() / 32); };
@@ -349,7 +350,7 @@ TEST_CASE("ldmatrix and stmatrix: rows by lanes' addresses, transposed or not; m
   auto moved = run(fill + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r1];\n"
                           "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0; mov.b32 %r2, 0; "
                           "mov.b32 %r3, 0;\n");
-  // x2 takes its rows' addresses from lanes 0 to 15 alone.
+  // ldmatrix.x2 takes the row addresses from lanes 0 to 15 alone.
   auto two = run(fill + "setp.gt.u32 %q, %lane, 15; selp.b32 %r1, 7, %r1, %q;\n"
                         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0, %r2}, [%r1];\n"
                         "mov.b32 %r1, 0; mov.b32 %r3, 0;\n");

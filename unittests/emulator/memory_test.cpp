@@ -1,4 +1,4 @@
-// State spaces, generic addresses, vectors, initialisers, and what is reported of wrong accesses.
+// State spaces, generic addresses, vectors, initialisers, and the faults of wrong accesses.
 #include "harness.h"
 
 #include "../../lib/emulator/memory.h"

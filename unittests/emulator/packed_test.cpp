@@ -10,7 +10,7 @@ using U32 = std::uint32_t;
 
 namespace {
 
-/// The value of an 8-bit float by the OCP's tables, NaN and infinity as double's.
+/// Returns the value of an 8-bit float by the OCP's tables; NaN and infinity are double's.
 double byteValue(U32 bits, bool isE4m3) {
   U32 fractionBits = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15;
   U32 exponent = (bits & 0x7f) >> fractionBits, fraction = bits & ((1u << fractionBits) - 1);
@@ -24,7 +24,8 @@ double byteValue(U32 bits, bool isE4m3) {
          std::ldexp(1.0, static_cast<int>(exponent ? exponent : 1) - static_cast<int>(bias));
 }
 
-/// Nearest by looking at all of them, ties to the even code; beyond the largest, that one.
+/// Searches all codes for the nearest one; ties go to the even code, and values beyond the largest
+/// one go to the largest one.
 U32 nearestByte(double value, bool isE4m3) {
   U32 best = 0;
   for (U32 code = 0; code < 0x7f; ++code) {
@@ -81,7 +82,7 @@ TEST_CASE("8-bit floats: every value to f16, and f32 to the nearest") {
     std::string code = "cvt.rn.satfinite." + name + ".f32 %d, %a, %b;";
     CHECK(one<U16, float>(code, NAN, HUGE_VALF) == (isE4m3 ? 0x7f7e : 0x7f7b));
     CHECK(one<U16, float>("cvt.rn.satfinite.relu." + name + ".f32 %d, %a, %b;", -2.0f, -0.0f) == 0);
-    // From halves: 1.5 above, -0.25 below.
+    // The pair of halves: 1.5 in the upper half, -0.25 in the lower half.
     CHECK(one<U16, U32>("cvt.rn.satfinite." + name + ".f16x2 %d, %a;", 0x3e00b400u) ==
           (isE4m3 ? 0x3ca8 : 0x3eb4));
   }
@@ -112,7 +113,7 @@ TEST_CASE("bf16's fused product and sum round once, whatever lies far below") {
 }
 
 TEST_CASE("halves round to nearest even from every neighbourhood") {
-  // The double between two neighbours, and those just beside it.
+  // The double between two neighbours, and the doubles beside it.
   for (U32 code : {0x0000u, 0x0001u, 0x03ffu, 0x0400u, 0x3c00u, 0x3c01u, 0x5bffu, 0x7bfeu}) {
     auto valueOf = [](U32 half) {
       return half >> 10 ? std::ldexp(1024 + (half & 1023), static_cast<int>(half >> 10) - 25)
@@ -141,7 +142,7 @@ TEST_CASE("halves round to nearest even from every neighbourhood") {
 }
 
 TEST_CASE("comparisons of pairs go half by half") {
-  const U32 a = 0x3c004000, b = 0x40003c00; // (1, 2) and (2, 1), low half last
+  const U32 a = 0x3c004000, b = 0x40003c00; // (1, 2) and (2, 1), the low half last
   CHECK(one<U32, U32>("set.lt.f16x2.f16x2 %d, %a, %b;", a, b) == 0x3c000000u);
   CHECK(one<U32, U32>("set.gt.u32.f16x2 %d, %a, %b;", a, b) == 0x0000ffffu);
   CHECK(one<U32, U32>("set.neu.bf16x2.bf16x2 %d, %a, %b;", 0x7fff3f80u, 0x7fff3f80u) ==
@@ -252,7 +253,8 @@ TEST_CASE("pairs of 16-bit integers: neither half reaches into the other") {
 
 TEST_CASE("pairs of floats: each half as the instruction on one, rounded and flushed alike") {
   using U64 = std::uint64_t;
-  // Rounding shows in the last bits, flushing in subnormals, and NaN comes out as the one NaN.
+  // The last bits show the rounding, subnormals show the flushing, and every NaN becomes the
+  // canonical one.
   const std::vector<U32> values = {0x3f800001, 0x33800000, 0xbf7fffff, 0x00000007,
                                    0x80000001, 0x7f7fffff, 0x7f800000, 0xff800000,
                                    0x7fc12345, 0x00800000, 0x80000000, 0x3eaaaaab};

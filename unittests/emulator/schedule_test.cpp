@@ -1,4 +1,4 @@
-// Schedules, the watch on reads, and grids run by several host threads.
+// Schedules, the watch on reads, and grids that several host threads run.
 #include "harness.h"
 
 #include <set>
@@ -11,7 +11,7 @@ using U64 = std::uint64_t;
 
 namespace {
 
-// Every thread appends its global id to a list in the order in which it comes.
+// Each thread appends its global id to a list, in the order in which the threads come.
 const std::string order = header + R"(.visible .entry k(.param .u64 list) {
   .reg .b64 %d<4>; .reg .b32 %r<8>; .reg .pred %p<2>;
   ld.param.u64 %d1, [list];
@@ -33,7 +33,7 @@ std::vector<U32> orderUnder(const Schedule &schedule) {
   return {all.begin() + 1, all.end()};
 }
 
-// Waits until the low word is not 0 and gives the number of polls.
+// Waits until the low word is not 0, and stores the number of polls.
 const std::string poll = header + R"(.visible .entry k(.param .u64 word, .param .u64 out) {
   .reg .b64 %d<5>; .reg .b32 %r<3>; .reg .pred %p<2>;
   ld.param.u64 %d1, [word]; ld.param.u64 %d2, [out]; mov.u32 %r1, 0;
@@ -59,7 +59,7 @@ TEST_CASE("seed 0 is the plain order; a seed gives one order, another seed anoth
 
 TEST_CASE("only resident blocks interleave") {
   auto got = orderUnder({5, 2});
-  // The last block cannot come before four others are done.
+  // The last block starts only after four other blocks are done.
   std::size_t firstOfLast = got.size(), done = 0;
   for (std::size_t i = 0; i < got.size(); ++i)
     if (got[i] / 64 == 5) {

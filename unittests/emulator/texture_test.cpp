@@ -8,8 +8,8 @@ namespace {
 
 using U32 = std::uint32_t;
 
-/// out[lane] = what `instruction` leaves in %f1, with the texture in %t, and in %x, %y, %z the
-/// lane's coordinates.
+/// Stores in out[lane] the result of `instruction` in %f1. The texture is in %t, and the lane's
+/// coordinates are in %x, %y, %z.
 const std::string fetching = R"(
 .visible .entry k(.param .u64 object, .param .u64 at, .param .u64 out) {
   .reg .b64 %t, %a, %o, %l; .reg .b32 %n; .reg .f32 %x, %y, %z, %f<5>; .reg .b32 %r<5>, %i<4>;
@@ -73,7 +73,7 @@ TEST_CASE("the nearest element, by address mode") {
   CHECK(fetches.at(texture, points) == std::vector<float>{10, 10, 40, 10, 40, 10});
   texture.addressModes[0] = AddressMode::Border;
   CHECK(fetches.at(texture, points) == std::vector<float>{10, 10, 40, 7, 7, 7});
-  // Wrapping needs normalised coordinates; else it is clamping.
+  // Wrapping needs normalised coordinates; without them the mode acts as clamping.
   texture.addressModes[0] = AddressMode::Wrap;
   CHECK(fetches.at(texture, points) == std::vector<float>{10, 10, 40, 10, 40, 10});
   texture.hasNormalizedCoordinates = true;

@@ -1,5 +1,5 @@
-// The kernels that the analysis of waits is held by do wait, where the emulator has their
-// instructions: block 0 alone turns for ever, beside block 1 it ends.
+// The kernels that test the analysis of waits do wait, as far as the emulator has their
+// instructions: block 0 alone loops for ever, and with block 1 it ends.
 #include "../transforms/wait_ways.h"
 #include "harness.h"
 
@@ -22,7 +22,7 @@ std::string kernelOf(const ptx::LoopShape &shape, std::string_view reading,
                            "@%p7 bra F; ret;");
 }
 
-/// How the kernel ends with so many blocks at a time; BadLaunch where it cannot be loaded.
+/// Returns how the kernel ends with that many resident blocks; BadLaunch where it cannot be loaded.
 std::optional<FaultKind> endOf(const std::string &text, std::uint32_t residentBlocks) {
   Machine machine;
   machine.setStepLimit(residentBlocks == 1 ? 20000 : 1u << 20);
@@ -45,7 +45,7 @@ std::optional<FaultKind> endOf(const std::string &text, std::uint32_t residentBl
   return fault ? std::optional(fault->kind) : std::nullopt;
 }
 
-/// Whether it was run to both ends.
+/// Returns whether block 0 waited for block 1; both runs took place.
 bool waits(const ptx::LoopShape &shape, std::string_view reading, std::string_view carrying) {
   std::string text = kernelOf(shape, reading, carrying);
   return endOf(text, 1) == FaultKind::StepLimit && !endOf(text, 2);
@@ -57,7 +57,7 @@ TEST_CASE("the kernels that are taken for waiting ones wait") {
   std::string_view compare = carryings().front().text;
   std::string_view load = foreignReadings().front().text;
   std::size_t readings = 0, carried = 0;
-  // The emulator lacks the others, or they end alone in some lane.
+  // The emulator lacks the other instructions, or those kernels end alone in some lane.
   for (const ptx::Reading &each : foreignReadings())
     readings += waits(loopShapes().front(), each.text, compare);
   for (const ptx::Carrying &each : carryings())

@@ -118,7 +118,7 @@ TEST_CASE("one bit is found against training alone") {
   CHECK_FALSE(check.right);
   CHECK(check.text.find("'b' after 5 steps: 1 of") != std::string::npos);
   CHECK(check.text.find("'c'") == std::string::npos);
-  // A run that nothing can be compared with is not right either.
+  // A run without a reference run to compare with is not right either.
   runs = {{"a", trainOnCpu(problem, 4)}};
   CHECK_FALSE(checkTrainingAgainstAlone(runs, alone).right);
 }

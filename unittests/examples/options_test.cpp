@@ -28,7 +28,7 @@ TEST_CASE("the device decides the defaults, wherever it stands on the line") {
   CHECK((*emulator)->device == "emulator");
   auto cuda = parse({"--layers=2", "--device=cuda"});
   REQUIRE(cuda);
-  CHECK((*cuda)->requests >= 2000); // what a cell of the measuring rules has
+  CHECK((*cuda)->requests >= 2000); // the measuring rules ask for 2000 requests in a cell
   CHECK((*cuda)->repetitions >= 5);
   CHECK((*cuda)->encoder.layers == 2);
   CHECK((*cuda)->encoder.width > (*emulator)->encoder.width);
@@ -76,7 +76,7 @@ TEST_CASE("the transformer takes its sizes from the training's options") {
   CHECK(mentions(errorOf({"--be-size=20"}), "multiples of 8"));
   CHECK(parse({"--training=perceptron", "--be-size=20"}));
   CHECK(mentions(errorOf({"--training=lstm"}), "'lstm'"));
-  // Each training has a size that suits the emulator.
+  // Each training has a default size that suits the emulator.
   CHECK((*parse({}))->training.hidden < (*parse({"--training=perceptron"}))->training.hidden);
 }
 

@@ -20,7 +20,7 @@ Served servedBetween(double begin, double end) {
 
 TEST_CASE("active time counts overlapping requests once and gaps not at all") {
   CHECK(activeSeconds({}) == 0);
-  // In the order of arrival, which need not be that of service.
+  // The requests are in the order of arrival, which may differ from the order of service.
   CHECK(activeSeconds({servedBetween(5, 6), servedBetween(1, 3), servedBetween(2, 4),
                        servedBetween(2.5, 2.75)}) == doctest::Approx(4));
   CHECK(activeSeconds({servedBetween(0, 2), servedBetween(2, 3)}) == doctest::Approx(3));
@@ -37,7 +37,7 @@ TEST_CASE("arrivals are ordered, repeatable and as dense as asked for") {
   CHECK(std::is_sorted(arrivals.begin(), arrivals.end(),
                        [](const Arrival &a, const Arrival &b) { return a.at < b.at; }));
   CHECK(arrivals.back().at.count() / 20'000 == doctest::Approx(0.01).epsilon(0.03));
-  // A Poisson process: e^-1 of the gaps are longer than the mean one.
+  // A Poisson process: a fraction e^-1 of the gaps is longer than the mean gap.
   int longGaps = 0, used[3] = {};
   for (std::size_t i = 1; i < arrivals.size(); ++i)
     longGaps += arrivals[i].at - arrivals[i - 1].at > Seconds(0.01);

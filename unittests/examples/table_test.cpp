@@ -6,7 +6,7 @@ using namespace inference_server;
 
 namespace {
 
-/// Ten requests of the given latency in a cell of ten seconds.
+/// Returns a cell of ten seconds with ten requests of the given latency.
 Cell cellWith(double latency, std::uint64_t steps) {
   Cell cell;
   cell.seconds = 10;
@@ -60,8 +60,8 @@ TEST_CASE("a row holds ratios to alone of the same run") {
   CHECK(mentions(tally, " 1.10-1.20 ")); // by repetition
   CHECK(mentions(tally, " 0.400 "));     // A
   CHECK(mentions(tally, " 5.40 "));      // steps a second
-  CHECK(mentions(tally, " 0.540 "));     // of the 10 alone
-  CHECK(mentions(tally, " 0.900 "));     // of 10 x (1 - A)
+  CHECK(mentions(tally, " 0.540 "));     // share of the 10 steps alone
+  CHECK(mentions(tally, " 0.900 "));     // fraction of 10 x (1 - A)
   CHECK(mentions(tally, " 42 "));
   CHECK(mentions(tally, "5 / 9"));
   CHECK(mentions(lineOf(text, "training alone"), " 10.00 "));

@@ -1,4 +1,4 @@
-// The transformer's training step on the emulator, against differences of the CPU's loss.
+// The transformer's training step on the emulator, compared with differences of the CPU's loss.
 #include "checks.h"
 #include "reference.h"
 
@@ -10,7 +10,7 @@ using namespace inference_server;
 
 namespace {
 
-// No size is a multiple of a tile; heads of 8 columns, a run of rows that the last chunk cuts.
+// No size is a multiple of a tile; heads have 8 columns, and the last chunk cuts a run of rows.
 const TransformerShape oddShape{.layers = 2,
                                 .width = 40,
                                 .heads = 5,
@@ -39,7 +39,8 @@ TEST_CASE("gradients are those of the loss, tensor by tensor") {
   double loss = transformerLoss(problem, start) / oddShape.rows();
   CHECK(training.first.meanLoss == doctest::Approx(loss).epsilon(1e-3));
 
-  // A tensor's gradient that is off by a tenth, of a wrong sign or missing in part is found.
+  // The check finds a tensor's gradient that is off by a tenth, has a wrong sign or is missing in
+  // part.
   TransformerLayout layout(oddShape);
   for (std::size_t tensor = 0; tensor + 1 < layout.tensors.size(); ++tensor) {
     CAPTURE(tensor);
@@ -59,7 +60,7 @@ TEST_CASE("Adam's first steps are those of its definition") {
   TransformerProblem problem(oddShape, 3);
   TransformerTraining training = train(problem, 1);
   for (std::size_t i = 0; i < problem.parameters.size(); ++i) {
-    // After one step the moments' quotient is the gradient's sign, but for the 1e-8.
+    // After one step the quotient of the moments is the gradient's sign, except for the 1e-8.
     double gradient = double{training.gradients[i]} / oddShape.rows();
     double expected =
         problem.parameters[i] - double{oddShape.rate} * gradient / (std::abs(gradient) + 1e-8);

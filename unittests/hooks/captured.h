@@ -1,4 +1,4 @@
-// What code under test writes to standard error.
+// Captures the standard error of the code under test.
 #ifndef TALLY_UNITTESTS_HOOKS_CAPTURED_H
 #define TALLY_UNITTESTS_HOOKS_CAPTURED_H
 
@@ -9,7 +9,7 @@
 
 namespace tally::test {
 
-/// What `body` writes to standard error.
+/// Returns the text that `body` writes to standard error.
 template <class Body> std::string captured(Body body) {
   std::FILE *file = std::tmpfile();
   int kept = dup(2);

@@ -1,4 +1,4 @@
-// Streams that are captured: what is put on them is CUDA's, and nothing is asked about them.
+// Captured streams: CUDA gets their operations unchanged, and the hooks make no queries of them.
 #include "harness.h"
 
 using namespace tally;
@@ -31,7 +31,7 @@ TEST_CASE("what is captured passes through, and captured streams are not asked")
   };
   CHECK(begin(low) == cudaSuccess);
   CHECK(begin(high) == cudaSuccess);
-  h.launch(low, &cell, 1); // the fake runs what it is given
+  h.launch(low, &cell, 1); // the fake CUDA runtime runs captured launches at once
   h.launch(high, &other, 1);
   CHECK(h.hooks.totals().throughVariants == 0);
   for (cudaStream_t stream : {low, high})

@@ -1,5 +1,5 @@
-// Classes of best-effort streams, by priority and by call: who makes way for whom, and that nobody
-// is made to wait for what is held back.
+// Classes of best-effort streams, by priority and by call: which class makes way for which, and
+// that no caller waits for held-back work.
 #include "harness.h"
 
 using namespace tally;
@@ -38,12 +38,12 @@ TEST_CASE("a stream of a higher priority stops one of a lower, of which neither 
   h.gated = true;
   h.launch(low, &slow, 7, 4);
   h.gate.arrived();
-  h.gated = false; // what has started stays at the gate
+  h.gated = false; // blocks that have started stay at the gate
   SUBCASE("and is over before it goes on") {
     h.launch(middle, &quick, 3, 2);
     CHECK(h.synchronize(middle) == cudaSuccess);
     CHECK(h.hooks.streams().query(h.cuda.api(), low) == cudaErrorNotReady);
-    h.settleRequest(); // else the blocks may run before the request to yield has arrived
+    h.settleRequest(); // otherwise the blocks may run before the request to yield has arrived
     h.gate.open();
     CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
   }
@@ -162,7 +162,7 @@ TEST_CASE("a class whose lanes cannot be had goes with another one") {
   h.gate.arrived();
   h.launch(middle, &quick, 3);
   std::this_thread::sleep_for(5ms);
-  CHECK(h.gate.waitingNow() == 1); // in one lane, one behind the other
+  CHECK(h.gate.waitingNow() == 1); // both are in one lane, one after the other
   h.gate.open();
   CHECK(h.synchronize(middle) == cudaSuccess);
   CHECK(quick == Harness::mixed(0, 3));

@@ -1,4 +1,4 @@
-// A fake device that takes the hooks' own kernels, as far as a copy goes.
+// A fake device that runs the hooks' own copy kernel.
 #ifndef TALLY_UNITTESTS_HOOKS_COPYING_H
 #define TALLY_UNITTESTS_HOOKS_COPYING_H
 
@@ -13,7 +13,8 @@ namespace tally::test {
 
 constexpr std::uint64_t megabyte = 1 << 20;
 
-/// The fake's copy: each block is a piece of the range, and the guard's is asked before each.
+/// Copies as the kernel does: each block copies a piece of the range. The guard variant polls
+/// before each block.
 inline void runCopy(const FakeLaunch &launch, bool isVariant) {
   auto to = launch.argument<std::byte *>(0), from = launch.argument<std::byte *>(1);
   auto bytes = launch.argument<std::uint64_t>(2);
@@ -66,14 +67,14 @@ struct Copying : Harness {
                    cudaMemcpyKind kind = cudaMemcpyDeviceToDevice) {
     return hooks.copies().copyAsync(cuda.api(), target, source, bytes, kind, stream);
   }
-  /// A kernel stays at the gate, so that what comes is queued.
+  /// Holds a kernel at the gate, so that later operations are queued.
   void hold(cudaStream_t on) {
     gated = true;
     CHECK(launch(on, &cell, 1) == cudaSuccess);
     gate.arrived();
     gated = false;
   }
-  /// Returns how many of what is made behind such a kernel were by kernels.
+  /// Makes operations behind a held kernel; returns how many of them kernels made.
   template <class Copy> std::uint64_t byKernels(const Copy &make) {
     std::uint64_t before = hooks.totals().copiesByKernels;
     hold(stream);

@@ -1,5 +1,5 @@
-// Device code that was linked for the device from two parts, one of them a library that was not
-// rewritten: that is said when one of its kernels is launched, and not before.
+// Device code that was linked from two parts, one of them a library without rewriting: the hooks
+// warn when a kernel of the library is launched, and not before.
 #include "captured.h"
 #include "fake_cuda.h"
 #include "process/hooks.h"
@@ -17,7 +17,7 @@ TEST_CASE("a library without a bundle is warned about when one of its kernels is
   int launches = 0;
   for (const char *name : {"plain", "of_library"})
     cuda.addKernel(name, {{8, 4}, [&](const test::FakeLaunch &) { ++launches; }});
-  // Only a header: the entries are nobody's concern here.
+  // A container with only a header: the hooks read no entries here.
   alignas(8) static const std::uint32_t library[] = {bundle::fatbinMagic, 0x00100001, 8, 0, 7, 7};
   static const void *const parts[] = {testContainer, library, nullptr};
   static hooks::FatbinWrapper wrapper{bundle::fatbinWrapperMagic, 2, testContainer, parts};

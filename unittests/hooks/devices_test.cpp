@@ -1,5 +1,5 @@
-// A process that uses two devices: the one that its first work was on is served, the other one is
-// passed through, and nothing of the one gets to the other.
+// A process that uses two devices: the hooks serve the device of its first work and pass calls for
+// the other one through. No work or state of one device reaches the other.
 #include "harness.h"
 
 using namespace tally;
@@ -42,7 +42,7 @@ TEST_CASE("best-effort kernels of another device run there, cannot yield, and th
     h.use(1);
     CHECK(h.launch(second, &b, i, 3) == cudaSuccess);
     wantedB = Harness::mixed(wantedB, i, 3);
-    // What is not known to be a kernel either.
+    // Calls that the hooks do not know to be kernel launches are passed through too.
     if (i % 5 == 0)
       h.launchBad(second, [] {});
   }

@@ -1,4 +1,4 @@
-// Launches past the CUDA runtime: when they are made, and what the driver is given.
+// Launches without the CUDA runtime: the conditions for them, and the driver's arguments.
 #include "work/direct_launches.h"
 
 #include <doctest/doctest.h>
@@ -14,17 +14,18 @@ using namespace tally::hooks;
 
 namespace {
 
-/// A driver and a runtime whose functions are the kernels' own addresses, moved by what was loaded.
+/// A driver and a runtime. A kernel's function is its own address plus an offset of the loaded
+/// code.
 struct World {
   CUcontext current = contextOf(1);
   bool refuses = false;                  ///< launches, by the driver
   cudaError_t runtimeSays = cudaSuccess; ///< of launches
   bool hasSymbols = true;                ///< the runtime knows the functions of symbols
-  bool hasFunctions = true;              ///< the driver knows those of kernels
-  std::uintptr_t loaded = 256;           ///< what the code's place adds to a kernel
+  bool hasFunctions = true;              ///< the driver knows the functions of kernels
+  std::uintptr_t loaded = 256;           ///< offset that the loaded code adds to a kernel's address
   cudaError_t lastError = cudaSuccess;
   std::atomic<int> byDriver{0}, byRuntime{0}, asked{0};
-  bool keeps = true; ///< what the driver was given; for one thread
+  bool keeps = true; ///< records the driver's arguments; for one thread
   CUlaunchConfig config{};
   CUfunction function = nullptr;
   void **arguments = nullptr;
@@ -206,7 +207,7 @@ TEST_CASE("code that was loaded anew is asked for anew") {
   f.launch(f.symbol());
   f.direct.forget();
   f.here.loaded = 512;
-  f.here.current = World::contextOf(2); // that of the device once it was reset
+  f.here.current = World::contextOf(2); // the device's context after a reset
   f.launch(f.symbol());
   CHECK(f.here.byDriver == 0);
   f.launch(f.symbol());
@@ -262,7 +263,7 @@ TEST_CASE("of more kernels than there is room for each launch is its own kernel'
   CHECK(f.here.byDriver + f.here.byRuntime == static_cast<int>(3 * count));
   CHECK(std::count(known[1].begin(), known[1].end(), true) > 256);
   CHECK(std::count(known[1].begin(), known[1].end(), true) < static_cast<int>(count));
-  // None takes another's place: who came first is there.
+  // No kernel replaces another: the kernels that came first stay.
   CHECK(std::count(known[1].begin(), known[1].begin() + 100, true) == 100);
   CHECK(known[1] == known[2]);
 }

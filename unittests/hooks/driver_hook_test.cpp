@@ -1,4 +1,4 @@
-// The driver-level hook: what a library that was not linked with the hooks finds in the driver.
+// The driver-level hook: the driver functions that a library without hooks finds.
 #include "device/driver_exports.h"
 #include "fake_cuda.h"
 #include "intercept/driver_hook.h"
@@ -27,7 +27,7 @@ using Launch = CUresult (*)(CUfunction, unsigned, unsigned, unsigned, unsigned, 
                             unsigned, CUstream, void **, void **);
 using Copy = CUresult (*)(CUdeviceptr, const void *, size_t, CUstream);
 
-/// There is one of each in the process: this one's threads must not outlive it.
+/// The process has one of each object; the threads of this runtime must not outlive it.
 test::FakeCuda &runtimeOfProcess() {
   struct Runtime {
     test::FakeCuda cuda;
@@ -41,7 +41,7 @@ test::FakeCuda &runtimeOfProcess() {
   return runtime.cuda;
 }
 
-/// A library of the process, which finds the driver as libraries do.
+/// A library of the process, which looks up the driver as libraries do.
 struct Library {
   Library() {
     hooks::Hooks::shared().libraries().hooked(runtimeOfProcess().api());
@@ -83,7 +83,7 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
   CHECK(*launches == 1);
   CHECK(hooks.totals().foreignHigh == 1);
 
-  // Inside of a call of the hooks it is theirs already.
+  // Calls inside of a hook's call count as the hooks' own.
   {
     hooks::InHook inside;
     launch(nullptr, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
@@ -91,7 +91,7 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
   CHECK(hooks.totals().foreignHigh == 1);
 
   REQUIRE(hooks.streams().setClass(cuda.api(), stream, true) == cudaSuccess);
-  // Behind something that is queued they wait for it.
+  // Calls behind a queued operation wait for it.
   std::atomic<bool> ended{false};
   auto slow = [&] {
     std::this_thread::sleep_for(20ms);
@@ -162,7 +162,8 @@ TEST_CASE("a library's fill on a best-effort stream is made later; what cannot b
   checkQueued([&] { return fill8(address, 7, 64, stream); }, 7);
   checkQueued([&] { return fill32(address, 0x01020304, 16, stream); }, 0x01020304);
 
-  // What may fail is made in its turn, where its caller hears of it.
+  // A call that may fail is made in its turn on the calling thread, so that the caller gets the
+  // error.
   auto checkInTurn = [&](const std::function<CUresult()> &call) {
     hold();
     int before = *fills;
@@ -223,7 +224,7 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
     double second = 2.5;
     void *parameters[] = {&first, &second};
     CHECK(launch(function, 3, 2, 1, 32, 4, 1, 512, stream, parameters, nullptr) == CUDA_SUCCESS);
-    CHECK(*launches == before); // it is queued, and the parameters may go
+    CHECK(*launches == before); // the launch is queued, and the parameters may be freed
     first = 0;
     second = 0;
   }
@@ -264,7 +265,8 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
   CHECK(*real == 0.25);
   CHECK(config->numAttrs == 1); // a kernel that cannot start early needs no such attribute
 
-  // Made at once by the caller: a launch tied to others, and one that fails.
+  // The caller makes these launches itself: a launch that depends on others, and a launch that
+  // fails.
   using Reason = hooks::InTurnReason;
   const hooks::InTurnCounts &inTurn = hooks.libraries().inTurnCounts();
   std::uint64_t attributesBefore = inTurn.of(Reason::Attributes);
@@ -288,14 +290,14 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
     CHECK(*launches == made + 1);
     CHECK(config->hStream == stream);
   };
-  checkInTurn(function, {1, 1, 1}, {512, 1, 1}); // more threads than the kernel takes
+  checkInTurn(function, {1, 1, 1}, {512, 1, 1}); // more threads than the kernel supports
   checkInTurn(function, {1, 1, 1}, {1, 1, 65});
   checkInTurn(function, {0x80000000, 1, 1}, {1, 1, 1});
   auto paired = reinterpret_cast<CUfunction>(std::uintptr_t{0x79});
   checkInTurn(paired, {3, 1, 1}, {1, 1, 1});
   engine.drain();
 
-  // One that failed has put nothing on the stream.
+  // A failed launch has put no work on the stream.
   given.gridDimX = 1;
   given.gridDimY = 65536;
   auto idle = [] { return cudaSuccess; };
@@ -343,7 +345,7 @@ TEST_CASE("the driver's own functions are known, and no wrapper is taken for one
   void *own = runtime::driverExports()->find("cuGetProcAddress_v2");
   CHECK(own == *library.find<void *>("fakeDriverGetProcAddress"));
   CHECK(wrapper != own);
-  // A runtime that has a wrapper of the driver gives that out.
+  // A runtime that has a wrapper of the driver's function returns the wrapper.
   void *launch = nullptr;
   library.ask("cuLaunchKernel", &launch, 13000, 0, nullptr);
   CHECK(hooks::wrappedEntry("cuLaunchKernel", 13000, false, launch) == launch);

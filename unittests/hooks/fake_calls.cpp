@@ -1,4 +1,4 @@
-// The calls of the fake CUDA runtime; its graphs' are in fake_graphs.cpp.
+// The calls of the fake CUDA runtime. fake_graphs.cpp has the calls for graphs.
 #include "fake_cuda.h"
 #include "fake_graphs.h"
 #include "state/in_hook.h"
@@ -14,7 +14,8 @@ using hooks::CudaApi;
 
 namespace {
 
-/// Words are read by others while they are written (the control word, markers).
+/// Other threads read words (the control word, markers) during the write, so words are written
+/// atomically.
 void copyBytes(void *to, const void *from, std::size_t bytes) {
   if (bytes == sizeof(std::uint64_t))
     std::atomic_ref(*static_cast<std::uint64_t *>(to))
@@ -69,7 +70,7 @@ void setMemory(CudaApi &table) {
     FakeCuda::current().put(stream, [=] { std::memset(memory, value, bytes); });
     return cudaSuccess;
   };
-  // Pageable memory is read at the call, as the staging copy of the real one does.
+  // Pageable memory is read during the call, like the staging copy of the real runtime.
   table.cudaMemcpyAsync = [](void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind,
                              cudaStream_t stream) {
     if (kind > cudaMemcpyDefault)
@@ -139,7 +140,7 @@ void setStreams(CudaApi &table) {
     FakeCuda::current().queriesOfDestroyed += FakeCuda::current().find(stream).destroyed;
     ++FakeCuda::current().find(stream).queries;
     assert(!FakeCuda::current().find(stream).capturing && "a query made a capture invalid");
-    // The real one's answer is found as an error too.
+    // The real runtime also leaves this answer as the thread's last error.
     return FakeCuda::current().find(stream).operations.empty()
                ? cudaSuccess
                : FakeCuda::failed(cudaErrorNotReady);
@@ -286,7 +287,7 @@ void setDevice(CudaApi &table) {
     *version = 0; // there is none
     return cudaSuccess;
   };
-  // Of the driver there is what a test wants.
+  // The driver's entry points are those that the test provides.
   table.cudaGetDriverEntryPoint = [](const char *name, void **entry, unsigned long long,
                                      cudaDriverEntryPointQueryResult *result) {
     *entry = FakeCuda::current().driverTellsGraphs ? driverGraphEntry(name) : nullptr;
@@ -305,7 +306,8 @@ void setDevice(CudaApi &table) {
 
 void setKernels(CudaApi &table) {
   table.__cudaRegisterFatBinary = [](void *) {
-    static std::deque<void *> handles; // of all objects: a test makes one after the other
+    // Handles of all objects: a test makes one object after the other.
+    static std::deque<void *> handles;
     return &handles.emplace_back(nullptr);
   };
   table.__cudaRegisterFatBinaryEnd = [](void **) {};
@@ -347,7 +349,7 @@ void setKernels(CudaApi &table) {
     *size = sizes[index];
     return cudaSuccess;
   };
-  // What it gives is launched as the function is.
+  // Launching the returned handle launches the function.
   table.cudaGetKernel = [](cudaKernel_t *kernel, const void *function) {
     *kernel = FakeCuda::handleOf(function);
     std::unique_lock lock(FakeCuda::current().mutex);

@@ -96,8 +96,8 @@ bool FakeCuda::isDone(const Stream &stream, std::uint64_t sequence) const {
   return stream.operations.empty() || stream.operations.front().sequence > sequence;
 }
 
-/// The rule of the legacy stream: what was put on it waits for all earlier work of blocking
-/// streams, and theirs for its earlier work.
+/// The rule of the legacy stream: its operations wait for all earlier work of blocking streams, and
+/// their operations wait for its earlier work.
 bool FakeCuda::mayStart(const Stream &stream, const Operation &operation) const {
   bool legacy = stream.handle == nullptr;
   for (const auto &[handle, other] : streams)

@@ -1,6 +1,6 @@
-// A CUDA runtime without a GPU: each stream is a thread that runs what was put on it, device memory
-// is the host's, kernels are functions of the test. It keeps CUDA's rules of order, no others, so
-// that what a test sees out of order is the hooks' doing.
+// A CUDA runtime without a GPU: each stream is a thread that runs the stream's operations, device
+// memory is host memory, and kernels are functions of the test. It keeps CUDA's rules of order and
+// no others, so that the hooks alone cause any wrong order that a test sees.
 #ifndef TALLY_UNITTESTS_HOOKS_FAKE_CUDA_H
 #define TALLY_UNITTESTS_HOOKS_FAKE_CUDA_H
 
@@ -21,7 +21,7 @@
 
 namespace tally::test {
 
-/// What a launch handed over.
+/// The arguments of a launch.
 struct FakeLaunch {
   std::string name;
   dim3 grid, block;
@@ -34,33 +34,33 @@ struct FakeLaunch {
 
 class FakeCuda {
 public:
-  /// Copies that the driver-level hook would take for a library's.
+  /// Number of copies that the driver-level hook would take for a library's.
   std::atomic<int> copiesFromOutside{0};
-  /// The streams of copies from other than pageable memory and of fills, under the mutex.
+  /// The streams of fills, and of copies from memory that is not pageable; guarded by the mutex.
   std::vector<cudaStream_t> copyStreams;
-  /// Questions about streams that are gone, which crash the real runtime.
+  /// Number of queries of destroyed streams, which crash the real runtime.
   std::atomic<int> queriesOfDestroyed{0};
-  /// Calls that made a capture invalid: records and launches on the legacy stream while a blocking
-  /// one is captured, questions about the flags of one that is.
+  /// Number of calls that made a capture invalid: records and launches on the legacy stream while a
+  /// blocking stream is captured, and queries of a captured stream's flags.
   std::atomic<int> spoiltCaptures{0};
-  /// How often it was asked whether the stream is idle.
+  /// Returns how often the program asked whether the stream is idle.
   int queriesOf(cudaStream_t stream) {
     std::unique_lock lock(mutex);
     return find(stream).queries;
   }
-  /// The event that was recorded on it last.
+  /// Returns the event that was last recorded on the stream.
   cudaEvent_t lastRecordOn(cudaStream_t stream) {
     std::unique_lock lock(mutex);
     return find(stream).lastRecord;
   }
-  /// How many events were recorded on it.
+  /// Returns the number of events recorded on the stream.
   int recordsOn(cudaStream_t stream) {
     std::unique_lock lock(mutex);
     return find(stream).records;
   }
   FakeCuda();
   ~FakeCuda();
-  /// The table; calls go to the object that was made last.
+  /// The table of calls; they go to the newest object.
   const hooks::CudaApi &api() const { return table; }
 
   struct Kernel {
@@ -71,42 +71,44 @@ public:
   };
   void addKernel(const std::string &name, Kernel kernel);
 
-  /// What ran, in the order in which it ended.
+  /// Names of finished operations, in the order of their ends.
   std::vector<std::string> log();
   void note(const std::string &what);
-  /// Waits until all that was put on streams so far is done. (A storm of requests puts more on one
-  /// all the time.)
+  /// Waits until all operations put on streams so far are done. (A storm of requests puts more on
+  /// one stream all the time.)
   void settle();
-  /// The same of the streams of the highest priority: what stops best-effort work has arrived.
+  /// Does the same for the streams of the highest priority: then the requests to yield have
+  /// arrived.
   void settleControl();
-  /// From now on the device says this to whoever asks for its streams, as after a fault.
+  /// From now on every query of a stream returns this error, as after a fault.
   void fail(cudaError_t with) { failure = with; }
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
-  float msOfOperation = 0.01f;                            ///< what events say that each took
-  float msBetween = 0; ///< likewise, what else is between two events with several operations
+  float msOfOperation = 0.01f; ///< duration of each operation between two events
+  float msBetween = 0; ///< likewise: the additional time between two events with several operations
   std::atomic<int> pageableQueries{0};
   std::atomic<int> attributeQueries{0}; ///< of kernels
-  /// The calling thread's device; there are two.
+  /// The calling thread's device; there are two devices.
   static int &currentDevice();
   static bool &hasContext(); ///< the calling thread, by cudaSetDevice
-  /// The calling thread's, as cudaGetLastError() has it.
+  /// The calling thread's last error, as cudaGetLastError() returns it.
   static cudaError_t &lastError();
   static cudaError_t failed(cudaError_t status) { return lastError() = status; }
   static constexpr int highestPriority = -5;
-  /// On which devices kernels of that name were launched.
+  /// By kernel name: the devices on which it was launched.
   std::map<std::string, std::set<int>> devicesOf;
-  /// On which streams, under the mutex; the legacy stream is nullptr.
+  /// By kernel name: the streams on which it was launched; guarded by the mutex. The legacy stream
+  /// is nullptr.
   std::map<std::string, std::set<cudaStream_t>> streamsOf;
   std::atomic<int> resets{0};
-  std::atomic<bool> hasNoMemory{false}; ///< of its own, and mapped
-  bool driverTellsGraphs = false;       ///< there is a driver beneath, as far as graphs go
+  std::atomic<bool> hasNoMemory{false}; ///< out of device memory, and of mapped memory
+  bool driverTellsGraphs = false;       ///< there is a driver below for calls of graphs
   bool driverHasGreenContexts = false;  ///< likewise
-  std::atomic<int> greenContexts{0};    ///< that there are; with one no device can be reset
+  std::atomic<int> greenContexts{0};    ///< live green contexts; a device with one cannot be reset
   /// Makes these eight bytes host memory, as cudaPointerGetAttributes has it.
   void pin(const void *memory);
   bool isDestroyed(cudaEvent_t event);
 
-  /// The object that the table's functions work on.
+  /// The newest object, on which the table's functions act.
   static FakeCuda &current();
 
   /// What cudaGetKernel gives.
@@ -129,17 +131,17 @@ public:
     bool capturing = false, destroyed = false;
     int queries = 0, records = 0;
     cudaEvent_t lastRecord = nullptr;
-    std::deque<Operation> operations; ///< the front one runs, or waits
+    std::deque<Operation> operations; ///< the front operation runs or waits
     std::thread thread;
   };
   struct Event {
     Stream *stream = nullptr;
-    std::uint64_t sequence = 0; ///< of the newest record; 0: none
+    std::uint64_t sequence = 0; ///< sequence number of the newest record; 0: none
     int device = 0;
   };
 
   void settleWhere(const std::function<bool(const Stream &)> &meant);
-  /// Returns the sequence of the operation.
+  /// Puts an operation on the stream; returns its sequence number.
   std::uint64_t put(cudaStream_t stream, std::function<void()> run,
                     std::function<bool()> ready = {});
   bool isAllocated(const void *pointer) const; ///< under the mutex
@@ -148,7 +150,8 @@ public:
   bool mayStart(const Stream &stream, const Operation &operation) const;
   void serve(Stream &stream);
   Stream &find(cudaStream_t handle);
-  bool isLegacyCaptured(cudaStream_t handle) const; ///< it is the legacy one, and a blocking one is
+  /// Returns whether the handle is the legacy stream and a blocking stream is captured.
+  bool isLegacyCaptured(cudaStream_t handle) const;
   Stream &add(cudaStream_t handle, bool blocking, int priority);
   void waitFor(std::unique_lock<std::mutex> &lock, Stream &stream);
   cudaError_t launch(const void *function, dim3 grid, dim3 block, void **arguments,

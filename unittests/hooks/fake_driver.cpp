@@ -1,5 +1,5 @@
-// A library that stands for libcuda.so: what the driver-level hook looks for, and a record of what
-// reached it.
+// A library in place of libcuda.so: the functions that the driver-level hook looks up, and a record
+// of the calls that reached them.
 #include <cuda.h>
 
 #include <cstdint>
@@ -22,7 +22,7 @@ CUresult cuMemcpyHtoDAsyncFake(CUdeviceptr, const void *, size_t, CUstream) {
   return CUDA_SUCCESS;
 }
 
-/// The stream and the value of each fill.
+/// Number of fills, and the stream and the value of the last fill.
 int fakeDriverFills = 0;
 unsigned fakeDriverFillValue = 0;
 CUstream fakeDriverFillStream = nullptr;
@@ -44,15 +44,15 @@ CUresult cuCtxSynchronizeFake() {
   fakeDriverSynchronized = nullptr;
   return CUDA_SUCCESS;
 }
-/// CUDA 13's form, whose context is a parameter.
+/// CUDA 13's form, which has the context as a parameter.
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   fakeDriverSynchronized = context;
   return CUDA_SUCCESS;
 }
 
-/// A kernel with an int at 0 and a double at 8. Launches with a null context, as they are made
-/// here. Its CUkernel is 0x78, of which only cuKernelGetFunction and launches know. The kernel 0x79
-/// has the same parameters, and runs in clusters of two blocks.
+/// A kernel with an int at 0 and a double at 8. Launches here have a null context. Its CUkernel is
+/// 0x78, which only cuKernelGetFunction and launches accept. The kernel 0x79 has the same
+/// parameters, and runs in clusters of two blocks.
 bool isKernelHandle(CUfunction function) {
   return reinterpret_cast<std::uintptr_t>(function) == 0x78;
 }
@@ -95,7 +95,7 @@ CUresult cuCtxGetCurrentFake(CUcontext *context) {
   return CUDA_SUCCESS;
 }
 
-/// What the last cuLaunchKernelEx had.
+/// The configuration of the last cuLaunchKernelEx.
 CUlaunchConfig fakeDriverConfig = {};
 int fakeDriverInt = 0;
 double fakeDriverDouble = 0;
@@ -141,6 +141,6 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **entry, int version, cuui
     *entry = reinterpret_cast<void *>(&cuOtherFake);
   return CUDA_SUCCESS;
 }
-/// Its address, which a lookup does not give under the hooks.
+/// The function's address, which a lookup under the hooks does not return.
 void *fakeDriverGetProcAddress = reinterpret_cast<void *>(&cuGetProcAddress_v2);
 }

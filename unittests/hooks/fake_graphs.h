@@ -20,8 +20,9 @@ struct FakeNode {
   std::map<int, cudaLaunchAttributeValue> attributes;
   cudaMemsetParams fill{};
   cudaHostNodeParams host{};
-  bool isOfLibrary = false;           ///< only the driver knows its kernel
-  const FakeNode *original = nullptr; ///< of an executable graph's: the graph's
+  bool isOfLibrary = false; ///< only the driver knows its kernel
+  /// For a node of an executable graph: the original graph's node.
+  const FakeNode *original = nullptr;
 
   /// Copies the arguments of `given`.
   void setKernel(const cudaKernelNodeParams &given);
@@ -31,7 +32,7 @@ struct FakeNode {
 struct FakeGraph {
   std::vector<std::unique_ptr<FakeNode>> nodes;
 
-  /// A node of any type, which does nothing.
+  /// Adds a node of any type, which does no work.
   cudaGraphNode_t add(cudaGraphNodeType type, const cudaGraphNode_t *after = nullptr,
                       std::size_t count = 0);
   std::unique_ptr<FakeGraph> copy() const;
@@ -39,7 +40,7 @@ struct FakeGraph {
 };
 
 void setGraphs(hooks::CudaApi &table);
-/// An entry point of the driver's, or nullptr.
+/// Returns an entry point of the driver, or nullptr.
 void *driverGraphEntry(const char *name);
 
 } // namespace tally::test

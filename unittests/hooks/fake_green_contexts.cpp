@@ -1,4 +1,5 @@
-// The driver's green contexts over the fake CUDA runtime: their streams are its own.
+// The driver's green contexts over the fake CUDA runtime; their streams are streams of the fake
+// runtime.
 #include "fake_cuda.h"
 
 #include <cuda.h>

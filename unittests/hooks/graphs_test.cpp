@@ -1,5 +1,5 @@
-// Graphs on best-effort streams, over the fake CUDA runtime: what yields inside, what is launched
-// whole and for which reason.
+// Graphs on best-effort streams, over the fake CUDA runtime: graphs whose parts yield, and graphs
+// that are launched whole with the reasons.
 #include "built_graphs.h"
 
 using namespace tally;
@@ -82,7 +82,8 @@ TEST_CASE("what a thread puts on a full queue does not part another thread's gra
   Harness h;
   cudaStream_t low = h.stream(0);
   h.stream(-1);
-  // A graph leaves its number in the cell, and counts where another one's was found.
+  // A graph writes its number to the cell, and counts the times that it found another graph's
+  // number.
   struct Check {
     std::uint64_t cell = 0, wrong = 0;
   } check;
@@ -271,7 +272,7 @@ TEST_CASE("a graph that was instantiated before anything was best effort is laun
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == Harness::mixed(0, 3));
   CHECK(g.statistics() == "0 in parts, 1 whole (not-seen 1)");
-  // The error of a call is the call's, and counts nothing.
+  // A failed call returns its own error, and does not count.
   CHECK(g.launch(nullptr, low) == cudaErrorInvalidValue);
   CHECK(g.statistics() == "0 in parts, 1 whole (not-seen 1)");
 }
@@ -339,8 +340,8 @@ TEST_CASE("the first best-effort launch behind one of high priority is CUDA's to
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == expected);
   CHECK(g.statistics() == "2 in parts, 1 whole (after-high-priority 1)");
-  // What is of high priority only is not followed through updates, until it is updated as best
-  // effort.
+  // The hooks do not follow the updates of a graph that only high priority uses, until an update as
+  // best effort.
   cudaGraphExec_t other = g.instantiate();
   CHECK(g.launch(other, high) == cudaSuccess);
   g.setKernel(other, node, &cell, 5);
@@ -380,7 +381,7 @@ TEST_CASE("whole updates before and after the first best-effort launch") {
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == expected);
   CHECK(g.statistics() == "3 in parts, 0 whole");
-  // After the first one it is not known which node is meant.
+  // After the first change the hooks no longer know which node a call changes.
   g.setKernel(exec, node, &cell, 8);
   CHECK(g.launch(exec, low) == cudaSuccess);
   CHECK(h.synchronize(low) == cudaSuccess);

@@ -1,5 +1,5 @@
-// A process with hooks over the fake CUDA runtime, and its one module with the kernels `mix` (all
-// kinds) and `plain` (none).
+// A process with hooks over the fake CUDA runtime. Its one module has the kernels `mix` (all kinds)
+// and `plain` (none).
 #ifndef TALLY_UNITTESTS_HOOKS_HARNESS_H
 #define TALLY_UNITTESTS_HOOKS_HARNESS_H
 
@@ -32,12 +32,12 @@ public:
     --allowed;
     --waiting;
   }
-  /// How many kernels do now.
+  /// Returns the number of kernels that wait now.
   std::int64_t waitingNow() {
     std::unique_lock lock(mutex);
     return waiting;
   }
-  /// Until a kernel waits at the gate.
+  /// Returns once a kernel waits at the gate.
   void arrived() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return waiting > 0; });
@@ -49,14 +49,14 @@ private:
   std::int64_t allowed = 0, waiting = 0;
 };
 
-/// The body of `mix`: of each block, `*cell = *cell * 31 + value + block`. Behind a gate if there
+/// The body of `mix`: each block does `*cell = *cell * 31 + value + block`, after the gate if there
 /// is one.
 struct Mix {
   std::uint64_t *cell;
   std::uint32_t value;
 };
 inline bool mayQueue() { return true; }
-/// Whether it comes true within five seconds.
+/// Returns whether the condition comes true within five seconds.
 inline bool eventually(const std::function<bool()> &condition) {
   for (int i = 0; i < 5000; ++i) {
     if (condition())
@@ -69,7 +69,7 @@ inline void mixBlock(const Mix &mix, std::uint32_t block) {
   *mix.cell = *mix.cell * 31 + mix.value + block;
 }
 
-/// A persistent variant as abi.h says, one worker after the other.
+/// Runs a persistent variant as abi.h says, one worker after the other.
 inline void runPersistent(const FakeLaunch &launch,
                           const std::function<void(std::uint32_t)> &block) {
   auto params = launch.argument<tally_launch_params>(2);
@@ -82,7 +82,7 @@ inline void runPersistent(const FakeLaunch &launch,
   }
 }
 
-/// A guard variant, or its resume entry.
+/// Runs a guard variant, or its resume entry.
 inline void runGuard(const FakeLaunch &launch, bool resume,
                      const std::function<void(std::uint32_t)> &block) {
   auto params = launch.argument<tally_launch_params>(2);
@@ -140,7 +140,7 @@ public:
   void wait(cudaStream_t on, cudaEvent_t event) {
     CHECK(hooks.events().wait(cuda.api(), on, event, 0) == cudaSuccess);
   }
-  /// A launch of `mix` or `plain`.
+  /// Launches `mix` or `plain`.
   cudaError_t launch(cudaStream_t stream, std::uint64_t *cell, std::uint32_t value,
                      std::uint32_t blocks = 1, const char *symbol = &mixSymbol) {
     void *arguments[] = {&cell, &value};
@@ -150,7 +150,7 @@ public:
         [&] { return hooks::LaunchRequest{symbol, grid, block, 0, {}, arguments}; },
         [&] { return cuda.api().cudaLaunchKernel(symbol, grid, block, arguments, 0, stream); });
   }
-  /// A launch of a shape that cannot run; `call` stands for the CUDA runtime's answer.
+  /// Launches a shape that cannot run; `call` gives the CUDA runtime's answer.
   void launchBad(cudaStream_t stream, std::function<void()> call) {
     hooks.launch(
         cuda.api(), stream,
@@ -178,13 +178,13 @@ public:
     return hooks.streams().synchronize(cuda.api(), stream);
   }
 
-  /// Until the requests to yield that were made have arrived.
+  /// Returns once the requests to yield made so far have arrived.
   void settleRequest() {
     CHECK(eventually([&] { return hooks.served().engine()->isTold(); }));
     cuda.settleControl();
   }
 
-  /// A launch of `mix` with 1, which stays at the gate, and then one with 2, which does not.
+  /// Launches `mix` with 1, which stays at the gate, and then `mix` with 2, which does not.
   void launchBesideHeld(cudaStream_t held, std::uint64_t *heldCell, cudaStream_t other,
                         std::uint64_t *cell) {
     gated = true;
@@ -194,12 +194,12 @@ public:
     launch(other, cell, 2);
   }
 
-  /// `plain` runs from now on until highGate opens.
+  /// Launches of `plain` now run until highGate opens.
   void holdPlain() {
     cuda.addKernel("plain", {{8, 4}, [this](const FakeLaunch &) { highGate.pass(); }});
   }
-  /// Behind a gated launch of `mix` on `low`, with `value`, into `cell`: a launch on `high` makes
-  /// it yield after its first block, and nothing of `low` starts until that is over.
+  /// After a gated launch of `mix` on `low`, with `value` and `cell`: a launch on `high` makes it
+  /// yield after its first block, and no work of `low` starts until the launch on `high` is over.
   void yieldAfterOneBlock(cudaStream_t low, cudaStream_t high, const std::uint64_t &cell,
                           std::uint32_t value) {
     std::uint64_t ignored = 0;
@@ -241,7 +241,7 @@ protected:
     made.bestEffort = bestEffort;
     made.runAheadMicroseconds = 0;
     made.yieldEveryMicroseconds = yieldEvery;
-    made.emulator.isOn = true; // no driver to ask for stream writes
+    made.emulator.isOn = true; // there is no driver that supports stream writes
     return made;
   }
 

@@ -1,4 +1,5 @@
-// What launches of high priority are seen to take of an SM, by which pausing work leaves room.
+// The resources that the hooks see high-priority launches take of an SM, and the headroom that
+// pausing work leaves.
 #include "built_graphs.h"
 
 #include <array>
@@ -12,7 +13,7 @@ namespace {
 /// A device of two SMs; `plain` has blocks of 32 threads with 16 registers.
 struct Headroom : Harness {
   Headroom() : Harness(false, 0, {Kind::Pause, Kind::Persistent}) {}
-  /// From here on there is best-effort work.
+  /// Starts the best-effort work.
   void begin() { low = stream(0); }
   Footprint left() {
     REQUIRE(hooks.served().headroom());
@@ -22,7 +23,7 @@ struct Headroom : Harness {
   cudaError_t launchPlain(cudaStream_t on, std::uint32_t blocks) {
     return launch(on, cellOf(on), 1, blocks, &plainSymbol);
   }
-  /// Streams run beside each other: each has its own.
+  /// Each stream has its own cell, since streams run side by side.
   std::uint64_t *cellOf(cudaStream_t stream) {
     std::size_t i = 0;
     while (users[i] && users[i] != stream)
@@ -30,7 +31,7 @@ struct Headroom : Harness {
     users[i] = stream;
     return &cells[i];
   }
-  /// Of so many blocks of `plain` on each SM.
+  /// Returns the footprint of that many blocks of `plain` on each SM.
   static Footprint of(std::uint32_t blocks) {
     return {128 * ((blocks + 3) / 4), 2048 * ((blocks + 3) / 4), 1024 * blocks, blocks};
   }
@@ -55,14 +56,14 @@ TEST_CASE("launches are looked at once") {
   CHECK(h.left() == h.of(1));
   CHECK(h.knows());
   CHECK(h.cuda.attributeQueries == asked + 1);
-  // Another shape: the kernel is known.
+  // Another launch shape of a known kernel.
   CHECK(h.launchPlain(h.high, 10) == cudaSuccess);
   CHECK(h.left() == h.of(5));
   CHECK(h.cuda.attributeQueries == asked + 1);
   // Best effort takes no part.
   CHECK(h.launchPlain(h.low, 16) == cudaSuccess);
   CHECK(h.left() == h.of(5));
-  // A kernel that may have changed.
+  // A kernel whose attributes may have changed.
   h.hooks.launches().setAttribute(h.cuda.api(), &Headroom::plainSymbol,
                                   cudaFuncAttributePreferredSharedMemoryCarveout, 50,
                                   [] { return cudaSuccess; });
@@ -78,7 +79,7 @@ TEST_CASE("each stream that launches has its room") {
   h.begin();
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
   CHECK(h.left() == h.of(1));
-  // One that does not launch kernels has none.
+  // A stream without kernel launches has no footprint.
   cudaEvent_t event = h.event();
   CHECK(h.hooks.events().record(h.cuda.api(), event, other, 0) == cudaSuccess);
   CHECK(h.left() == h.of(1));
@@ -88,7 +89,7 @@ TEST_CASE("each stream that launches has its room") {
   }
   CHECK(h.hooks.streams().destroy(h.cuda.api(), other) == cudaSuccess);
   CHECK(h.left() == h.of(1));
-  // It may be the other one under another handle.
+  // The new handle may name the destroyed stream's successor.
   cudaStream_t third = h.stream(-1);
   CHECK(h.launchPlain(third, 2) == cudaSuccess);
   CHECK(h.left() == Footprint{256, 4096, 2048, 2});
@@ -197,7 +198,7 @@ TEST_CASE("a graph takes what its kernels do") {
     g.setKernel(exec, node, &h.cell, 1, 10);
     CHECK(g.launch(exec, h.high) == cudaSuccess);
     CHECK(h.left() == h.of(5));
-    // As small as before: what was seen is not forgotten.
+    // The footprint is as small as before: the headroom still has the larger one.
     g.setKernel(exec, node, &h.cell, 1, 2);
     CHECK(g.launch(exec, h.high) == cudaSuccess);
     CHECK(h.left() == h.of(5));

@@ -1,4 +1,4 @@
-// Classes and errors: what a program sees of the hooks, over the fake CUDA runtime.
+// Classes and errors: the effects of the hooks that a program sees, over the fake CUDA runtime.
 #include "harness.h"
 #include "work/queue_checks.h"
 
@@ -59,7 +59,7 @@ TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each b
   CHECK(cell == Harness::mixed(0, 7, 8));
   CHECK(h.hooks.totals().throughVariants == 1);
   CHECK(h.hooks.totals().physical == 2);
-  // The control stream stays unknown: a stream that is made later would be below it.
+  // The hooks do not count the control stream, which would otherwise make later streams lower ones.
   CHECK(h.cuda.copiesFromOutside == 0);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a kernel without variants waits until no high-priority work is active
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1);
   std::uint64_t cell = 0, other = 0;
-  h.gated = true; // holds the launch of high priority
+  h.gated = true; // holds the high-priority launch
   CHECK(h.launch(high, &other, 1) == cudaSuccess);
   h.gate.arrived();
   CHECK(h.launch(low, &cell, 1, 1, &Harness::plainSymbol) == cudaSuccess);
@@ -132,7 +132,7 @@ TEST_CASE("arguments and pageable copies are taken at the call, pinned ones in t
   }
   CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &device, &pinned, 8, cudaMemcpyHostToDevice,
                                    low) == cudaSuccess);
-  pinned = 5; // in time: a pinned copy reads when it is its turn
+  pinned = 5; // in time: a pinned copy reads its source in its turn
   std::uint64_t pageable = 6, target = 0;
   h.cuda.pin(&target);
   std::thread opener([&] {
@@ -171,7 +171,7 @@ TEST_CASE("queued copies and fills go on the runtime's stream, between the kerne
   CHECK(copied == first);
   CHECK(*static_cast<std::uint64_t *>(filled) == 0x0101010101010101);
   CHECK(cell == Harness::mixed(first, 5, 2));
-  // The runtime's own states are filled too.
+  // The runtime's own states are filled in stream order too.
   CHECK(h.cuda.copyStreams.size() >= 2);
   for (cudaStream_t each : h.cuda.copyStreams)
     CHECK(each != low);
@@ -234,7 +234,7 @@ TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever 
   std::uint64_t cell = 0, other = 0, expected = 0;
   h.gated = true;
   h.holdPlain();
-  // All are queued before the first may go.
+  // All launches are queued before the first may start.
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.highGate.arrived();
   for (std::uint32_t i = 0; i < 20; ++i) {
@@ -243,8 +243,8 @@ TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever 
   }
   h.highGate.open();
   h.gate.arrived();
-  // More than one was given to the device, without a turn of the host between them: two batches,
-  // of one each since a request has just been there.
+  // The device got more than one launch without a turn of the host between them: two batches of one
+  // launch each, since a request has just ended.
   CHECK(eventually([&] { return h.hooks.totals().physical == 2; }));
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.settleRequest();
@@ -269,7 +269,8 @@ TEST_CASE("a fault of the device ends all waits, and is said") {
     CHECK(h.synchronize(nullptr) == cudaErrorIllegalAddress);
     h.cuda.fail(cudaSuccess);
     h.gate.open();
-    CHECK(h.hooks.synchronizeDevice(h.cuda.api()) != cudaSuccess); // of what was given up
+    // The error of operations that were given up.
+    CHECK(h.hooks.synchronizeDevice(h.cuda.api()) != cudaSuccess);
   }
 }
 
@@ -323,7 +324,7 @@ TEST_CASE("attributes of a kernel go to its variants") {
   for (const char *entry :
        {"mix$tally_slice", "mix$tally_guard", "mix$tally_guard_resume", "mix$tally_persistent"})
     CHECK(found[entry][cudaFuncAttributeMaxDynamicSharedMemorySize] == 70000);
-  // Nothing changes, so nothing that is queued is waited for.
+  // The value is unchanged, so the call does not wait for queued launches.
   hooks::StreamState other;
   std::atomic<bool> ended{false};
   h.hooks.served().engine()->submit(other, [&] {
@@ -333,7 +334,7 @@ TEST_CASE("attributes of a kernel go to its variants") {
   });
   set(70000);
   CHECK(!ended);
-  // Launches of variants may have more than the program's.
+  // Launches of variants may have more shared memory than the program allows.
   set(60000);
   CHECK(ended);
   h.launch(nullptr, &cell, 1, 3);
@@ -470,7 +471,7 @@ TEST_CASE("a thread forgets a stream's class when that is set") {
   for (int i = 0; i < 3; ++i)
     h.launch(high, &cell, 1);
   CHECK(hooks::threadState.last.scopes);
-  // By another thread, and a stream is used anew there.
+  // Another thread sets the class, and this thread's record of the stream becomes invalid.
   std::thread([&] { h.hooks.streams().setClass(h.cuda.api(), high, true); }).join();
   h.launch(high, &cell, 1);
   CHECK(h.synchronize(high) == cudaSuccess);

@@ -1,4 +1,4 @@
-// Under MPS the legacy stream's best-effort work goes on the legacy stream itself; over the fake
+// Under MPS the legacy stream's best-effort work runs on the legacy stream itself; over the fake
 // CUDA runtime.
 #include "../support/mps_folder.h"
 #include "harness.h"
@@ -14,7 +14,7 @@ namespace {
 struct LegacyHarness : Harness {
   explicit LegacyHarness(bool processIsBestEffort = true) : Harness(processIsBestEffort) {}
 
-  /// Where `mix` ran, by whichever entry.
+  /// Returns the streams on which any entry of `mix` ran.
   std::set<cudaStream_t> streamsOfMix() {
     std::unique_lock lock(cuda.mutex);
     std::set<cudaStream_t> all;
@@ -34,7 +34,7 @@ struct LegacyHarness : Harness {
 TEST_CASE("under MPS the legacy stream's work goes on that stream, other streams' work beside it") {
   MpsFolder folder;
   LegacyHarness h;
-  // So slow that work which does not wait for it comes before it.
+  // So slow that work which does not wait for it finishes first.
   h.cuda.addKernel("plain", {{8, 4}, [](const FakeLaunch &launch) {
                                std::this_thread::sleep_for(300us);
                                Mix mix{launch.argument<std::uint64_t *>(0),
@@ -45,7 +45,7 @@ TEST_CASE("under MPS the legacy stream's work goes on that stream, other streams
   cudaStream_t other = h.stream(0);
   std::uint64_t cell = 0, expected = 0;
   for (std::uint32_t i = 1; i <= 40; ++i) {
-    // A lane keeps the order of all streams.
+    // A lane keeps the order of all its streams.
     bool isLegacy = i % 4 != 0;
     h.launch(isLegacy ? nullptr : other, &cell, i, 2);
     h.launch(isLegacy ? nullptr : other, &cell, i, 3, &Harness::plainSymbol);
@@ -106,7 +106,7 @@ TEST_CASE(
   CHECK(h.synchronize(nullptr) == cudaSuccess);
   constexpr std::uint32_t launches = 100;
   auto begin = [&] {
-    // Behind the queue's drain. Nothing is sent before the capture has begun.
+    // After the queue's drain. The hooks send no work before the capture has begun.
     std::thread([&] {
       for (std::uint32_t i = 2; i < launches; ++i)
         h.launch(nullptr, &cell, i);

@@ -1,4 +1,4 @@
-// Code that is loaded at run time, and its variants, over a table of the few calls that they take.
+// Code that is loaded at run time, and its variants, over a table of the few calls that they need.
 #include "work/loaded_images.h"
 
 #include "../support/files.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view header = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Libraries are numbered; their kernels are the number and the name's length.
+/// A library is a number; a kernel is that number and the length of its name.
 std::atomic<std::uintptr_t> librariesLoaded{0}, librariesUnloaded{0};
 
 hooks::CudaApi calls() {
@@ -52,18 +52,18 @@ hooks::CudaApi calls() {
   return table;
 }
 
-/// A store in a folder of the test's own, and what looks into it.
+/// A store in a folder of the test, and the object that reads it.
 struct Loading {
   Loading() { images.serve(api, 0); }
   ~Loading() { images.stop(); }
 
-  /// An image of one kernel, with its bundle in the store.
+  /// Returns an image of one kernel; its bundle is in the store.
   std::string image(const std::string &kernel, bool hasVariants = true) {
     std::string text = std::string(header) + ".visible .entry " + kernel + "() { ret; }\n";
     keepBundle(text, text, kernel, hasVariants);
     return text;
   }
-  /// A container with that text for such a device, and its bundle.
+  /// Returns a container with that kernel for an architecture; its bundle is in the store.
   std::string container(const std::string &kernel, std::uint32_t arch, std::uint64_t flags = 0,
                         bundle::FatbinKind kind = bundle::FatbinKind::Ptx) {
     std::string text = image(kernel);
@@ -133,7 +133,7 @@ TEST_CASE("a kernel's variants are found by the bytes of its image, whichever co
   l.images.alias(l.api, kernel, other);
   CHECK(l.images.hasVariants(other));
   CHECK(&l.registry.find(l.api, other) == &l.registry.find(l.api, kernel));
-  // Handles of others are forgotten, not these.
+  // The registry forgets the handles of other kernels, not of these.
   l.registry.forgetHandles();
   CHECK(l.factsOf(other)->name == "one");
 }

@@ -1,4 +1,4 @@
-// Writes what the tests link in: a fatbin container that holds nothing but some bytes, and `.tally`
+// Writes the files that the tests link in: a fatbin container with meaningless bytes, and `.tally`
 // sections for it. usage: make_inputs DIRECTORY
 #include "tally/bundle/bundle_writer.h"
 
@@ -16,7 +16,7 @@ void put(std::string &bytes, std::uint64_t value, int size) {
     bytes += static_cast<char>(value >> (8 * i));
 }
 
-/// An empty container but for its header; `size` bytes of entries that nobody reads.
+/// A container with only a header and `size` bytes of entries that no code reads.
 std::string container() {
   std::string bytes;
   put(bytes, 0xba55ed50, 4);
@@ -26,8 +26,8 @@ std::string container() {
   return bytes + std::string(64, 'x');
 }
 
-/// The kernels: `mix` with all kinds that yield between blocks, `plain` with none; one
-/// pointer-sized and one 4-byte parameter.
+/// A bundle with the kernels `mix`, which has all kinds that yield between blocks, and `plain`,
+/// which has none; one pointer-sized and one 4-byte parameter.
 Bundle bundleOf(std::uint64_t hash) {
   Bundle made;
   made.moduleHash = hash;

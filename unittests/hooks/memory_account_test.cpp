@@ -1,4 +1,4 @@
-// What a best-effort process may allocate.
+// The memory that a best-effort process may allocate.
 #include "fake_cuda.h"
 #include "state/memory_account.h"
 

@@ -1,5 +1,5 @@
-// What waits for what: events, the default streams, calls past the queue; over the fake CUDA
-// runtime.
+// The order of operations: events, the default streams, and calls that bypass the queue; over the
+// fake CUDA runtime.
 #include "../support/files.h"
 #include "../support/variable.h"
 #include "captured.h"
@@ -56,7 +56,7 @@ TEST_CASE("a time between two best-effort events that has a request in it is tol
   std::uint64_t cell = 0, other = 0;
   cudaEvent_t start = h.event(), end = h.event();
   float ms = 0;
-  // What is recorded behind a launch that is held is queued, and else made at once.
+  // A record behind a held launch is queued; any other record is made at once.
   h.gated = true;
   auto timed = [&](bool disturbed) {
     h.launch(low, &cell, 2, 4);
@@ -94,7 +94,7 @@ TEST_CASE("the legacy stream comes after what blocking best-effort streams have 
   CHECK(h.synchronize(nullptr) == cudaSuccess);
   opener.join();
   CHECK(seen == Harness::mixed(0, 3, 4));
-  // A non-blocking stream's work is not waited for.
+  // The call does not wait for a non-blocking stream's work.
   Gate closed;
   h.hostFunction(apart, [&] { closed.pass(); });
   h.launch(apart, &far, 3, 4);
@@ -107,9 +107,9 @@ TEST_CASE("the legacy stream comes after what blocking best-effort streams have 
 
 TEST_CASE(
     "a stream that a thread knew waits for what is ordered before it as soon as there is any") {
-  // The thread may come to know it just before that, or not.
+  // The thread may learn of it just before that, or not.
   for (int round = 0; round < 10; ++round) {
-    // In an arena calls are counted before there is best-effort work.
+    // In an arena the hooks count calls before there is best-effort work.
     TemporaryFolder folder;
     Variable arena("TALLY_ARENA", folder.file("arena"));
     Harness h(false, 0, hooks::Settings().variants.kinds, true);
@@ -150,7 +150,7 @@ TEST_CASE("kernels on the default stream of a thread are queued, calls on it kee
     h.gate.arrived();
     h.gate.open();
   });
-  // As a call that puts something on a stream: it waits for the kernel.
+  // Like a call that puts work on a stream: it waits for the kernel.
   auto call = [&] {
     by = std::this_thread::get_id();
     CHECK(cell == Harness::mixed(0, 1, 3));
@@ -175,7 +175,7 @@ TEST_CASE("nothing of tally's stands behind a call on a thread's default stream"
   call();
   call();
   CHECK(h.cuda.recordsOn(cudaStreamPerThread) == before);
-  // But before what is queued next, once.
+  // The hooks record once, before the next queued operation.
   h.launch(cudaStreamPerThread, &cell, 2);
   h.launch(cudaStreamPerThread, &cell, 3);
   CHECK(h.cuda.recordsOn(cudaStreamPerThread) == before + 1);
@@ -188,7 +188,7 @@ TEST_CASE("nothing of tally's stands behind an event on a thread's stream of hig
   cudaStream_t low = h.stream(0);
   h.stream(-1);
   std::uint64_t cell = 0, other = 0;
-  h.launch(low, &cell, 1); // from here on somebody waits for the end of such work
+  h.launch(low, &cell, 1); // from here on a thread waits for the end of such work
   CHECK(h.synchronize(low) == cudaSuccess);
   cudaEvent_t event = h.event();
   h.launch(cudaStreamPerThread, &other, 1, 1, &Harness::plainSymbol);
@@ -200,7 +200,8 @@ TEST_CASE("nothing of tally's stands behind an event on a thread's stream of hig
   CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
   int records = h.cuda.recordsOn(cudaStreamPerThread);
   CHECK(h.hooks.events().record(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
-  CHECK(h.cuda.recordsOn(cudaStreamPerThread) == records + 2); // the work ahead is marked too
+  // The hooks record an event behind the earlier work too.
+  CHECK(h.cuda.recordsOn(cudaStreamPerThread) == records + 2);
 }
 
 TEST_CASE("a record that is made late spoils no capture that another thread has begun") {

@@ -1,5 +1,5 @@
-// Copies and fills by kernels of the hooks' own: when, how they are cut up, and that they are sent
-// ahead.
+// Copies and fills by the hooks' own kernels: the conditions for them, their division into blocks,
+// and that the hooks send them ahead.
 #include "copying.h"
 
 #include "work/own_bundle.h"
@@ -14,7 +14,7 @@ using namespace tally::test;
 
 namespace {
 
-/// As the kernel does, over a plan.
+/// Checks a plan by copying as the kernel does.
 void checkCovers(const hooks::CopyPlan &plan, std::uint64_t to, std::uint64_t from,
                  std::uint64_t bytes) {
   std::uint64_t body = (bytes - plan.head) / plan.unit * plan.unit;
@@ -128,7 +128,7 @@ TEST_CASE("a thread that has no context yet has its copies made by kernels") {
     CHECK_FALSE(FakeCuda::hasContext());
     CHECK(c.byKernels(copy) == 1);
   }).join();
-  // Of two allocations, one beside the other.
+  // The range covers two adjacent allocations.
   c.cuda.allocations = {{c.memory, 2 * megabyte + 16}, {c.to() + 16, 2 * megabyte - 16}};
   CHECK(c.byKernels(copy) == 0);
 }

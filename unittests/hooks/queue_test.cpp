@@ -1,5 +1,5 @@
 // Random programs over several streams of both classes, under a storm of requests: each cell ends
-// with what the program's order says.
+// with the value that the program's order gives.
 #include "harness.h"
 
 #include <random>
@@ -9,8 +9,8 @@ using namespace tally::test;
 
 namespace {
 
-/// Operations on streams that each own a cell. What a stream reads of another's cell it has ordered
-/// before by an event, as a CUDA program has to.
+/// Operations on streams that each own a cell. Before a stream reads another stream's cell, an
+/// event orders the two, as in a right CUDA program.
 class Program {
 public:
   Program(Harness &harness, std::uint32_t seed) : h(harness), random(seed) {
@@ -61,7 +61,7 @@ private:
         CHECK(h.synchronize(streams[stream]) == cudaSuccess);
       break;
     case 7:
-      // The legacy stream is ordered with stream 1, which blocks.
+      // The legacy stream is ordered with stream 1, which is blocking.
       std::uint64_t *cell = &cells[1];
       CHECK(h.hostFunction(nullptr, [cell] { *cell += 3; }) == cudaSuccess);
       expected[1] += 3;
@@ -69,7 +69,7 @@ private:
     }
   }
 
-  /// `stream` adds the cell of `other`, which goes on only after that.
+  /// `stream` adds the cell of `other`; `other` goes on only afterwards.
   void read(std::size_t stream, std::size_t other) {
     const hooks::CudaApi &api = h.cuda.api();
     cudaEvent_t there = between[other][stream], back = between[stream][other];

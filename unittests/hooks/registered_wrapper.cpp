@@ -1,4 +1,4 @@
-// The wrapper of the container, as nvcc's host code has it.
+// The wrapper of the container, in the form of nvcc's host code.
 #include <cstdint>
 
 extern "C" const char testContainer[];

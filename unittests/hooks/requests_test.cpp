@@ -1,4 +1,4 @@
-// Requests that a program names: best-effort work stands aside from the begin to the end, exactly.
+// Requests that a program names: best-effort work stands aside exactly from the begin to the end.
 #include "../support/files.h"
 #include "../support/variable.h"
 #include "harness.h"
@@ -34,7 +34,7 @@ struct Requests : Harness {
     return hooks.requests().add(cuda.api(), request, stream);
   }
   cudaError_t end(std::uint64_t request) { return hooks.requests().end(request); }
-  /// Whether nothing best-effort starts, though there is something.
+  /// Returns whether no best-effort work starts although some is queued.
   bool isHeldBack(const std::uint64_t &cell) {
     std::uint64_t before = cell;
     std::this_thread::sleep_for(5ms);
@@ -42,7 +42,7 @@ struct Requests : Harness {
   }
 };
 
-/// With a process's arena, and what that shows.
+/// A process in an arena, and the arena's data about it.
 struct Place {
   TemporaryFolder folder;
   Variable arena{"TALLY_ARENA", folder.file("arena")};
@@ -238,7 +238,7 @@ TEST_CASE("an end is exact however the program has waited, and nothing is added 
   Requests h(true);
   cudaStream_t low = h.stream(0), high = h.stream(-1), second = h.stream(-1);
   std::uint64_t ignored = 0;
-  h.launch(low, &ignored, 1); // there is an engine, so somebody may wait
+  h.launch(low, &ignored, 1); // the process has an engine, so another thread may wait
   CHECK(h.synchronize(low) == cudaSuccess);
   cudaEvent_t event = h.event();
   bool launchesBefore = false;
@@ -296,7 +296,7 @@ TEST_CASE("what a request leaves behind stays protected until it is done, and le
   CHECK(h.cuda.api().cudaGetLastError() == cudaSuccess);
   CHECK(h.isHeldBack(cell));
   CHECK(cell == 0);
-  // An error that the program has yet to find stays.
+  // An error that the program has not read yet stays.
   request = h.begin(high);
   FakeCuda::failed(cudaErrorInvalidValue);
   CHECK(h.end(request) == cudaSuccess);
@@ -312,7 +312,7 @@ TEST_CASE("requests are counted with what they took, and missed deadlines") {
   cudaStream_t high = h.stream(-1);
   std::uint64_t ignored = 0;
   h.launch(high, &ignored, 1, 1, &Harness::plainSymbol); // joins
-  // What the arena shows of a process begins a little behind its place there.
+  // The arena shows a process's begin shortly after the process has its slot.
   CHECK(eventually([&] {
     static_cast<void>(h.end(h.begin(high, 10s)));
     return place.high().requests != 0;

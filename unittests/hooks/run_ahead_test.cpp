@@ -1,5 +1,5 @@
-// Best-effort work that goes to CUDA at once while nobody else is there: how far, until when, and
-// in which order with what is queued then.
+// Best-effort work that goes to CUDA at once while no other process or class is there: how far
+// ahead, until when, and in which order with later queued work.
 #include "built_graphs.h"
 
 #include "../support/files.h"
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A process of best effort alone, in an arena of the test's, which it joins with its first work.
+/// A process with best-effort work alone. It joins an arena of the test's with its first work.
 struct Ahead : Harness {
   explicit Ahead(const std::function<void(hooks::Settings &)> &change = [](hooks::Settings &) {})
       : Harness(settingsWith(change)) {}
@@ -32,7 +32,7 @@ struct Ahead : Harness {
   }
   std::uint64_t ahead() { return hooks.totals().ahead; }
   std::uint64_t queued() { return hooks.totals().throughVariants + hooks.totals().nonPreemptible; }
-  /// A slot of another process, as it looks from here.
+  /// Joins the arena as another process, as seen from this one.
   std::unique_ptr<runtime::ArenaSlot> join(std::uint32_t slotClass) {
     auto arena = runtime::Arena::open({path, std::string(), {}, false});
     REQUIRE(arena);
@@ -155,7 +155,7 @@ TEST_CASE("what is queued is over before anything goes at once again") {
   CHECK(h.launch(stream, &cell, 2) == cudaSuccess);
   h.gate.arrived();
   other.reset();
-  // Nobody else opens the gate: the wait for what is queued ends all the same.
+  // No other thread opens the gate: the wait for queued work ends all the same.
   CHECK(h.launch(stream, &cell, 3) == cudaSuccess);
   CHECK(h.ahead() == 1);
   h.gate.open();
@@ -171,7 +171,7 @@ TEST_CASE("what is queued is over before anything goes at once again") {
 TEST_CASE(
     "a stream is ahead of the device by no more than the bound, and no thread waits for ever") {
   Ahead h;
-  h.cuda.msOfOperation = 0.4F; // events say so; records are operations too
+  h.cuda.msOfOperation = 0.4F; // the events report this duration; records are operations too
   cudaStream_t stream = h.stream(0);
   std::uint64_t cell = 0;
   for (std::uint32_t i = 0; i < 10; ++i)
@@ -187,7 +187,7 @@ TEST_CASE(
   std::this_thread::sleep_for(30ms);
   CHECK(made.load() >= 2);
   CHECK(made.load() <= 12);
-  launcher.join(); // though nothing runs: the gate may wait for what this thread does next
+  launcher.join(); // although no work runs: the gate may wait for this thread's next step
   CHECK(std::chrono::steady_clock::now() - began > 100ms);
   CHECK(made == 50);
   h.gate.open();
@@ -283,8 +283,8 @@ TEST_CASE("work is further ahead where the device ran out of it behind a wait, u
     CHECK(h.synchronize(stream) == cudaSuccess);
     std::this_thread::sleep_for(1ms);
   }
-  // How many go while the device is held. The last one waits, and goes when nothing has moved for
-  // long.
+  // Returns how many operations go while the device is held. The last one waits, and goes when the
+  // device has made no progress for long.
   auto ahead = [&] {
     h.holdPlain();
     CHECK(h.launch(stream, &ignored, 1, 1, &Harness::plainSymbol) == cudaSuccess);
@@ -305,12 +305,12 @@ TEST_CASE("work is further ahead where the device ran out of it behind a wait, u
       CHECK(h.synchronize(stream) == cudaSuccess);
     CHECK(eventually([&] {
       bool isOver = h.cuda.api().cudaStreamQuery(stream) == cudaSuccess;
-      h.cuda.api().cudaGetLastError(); // of the answer no
+      h.cuda.api().cudaGetLastError(); // clears the error of a query's answer "no"
       return isOver;
     }));
     std::this_thread::sleep_for(5ms);
   }
-  // 5 ms, and what is going on; how long the fake's groups are said to take differs.
+  // 5 ms and the operation in progress; the reported durations of the fake's groups differ.
   constexpr int most = 22, least[] = {4, 20, 32, 32};
   for (std::size_t round = 0; round < made.size(); ++round) {
     CAPTURE(round);
@@ -422,7 +422,7 @@ TEST_CASE("a call that fails leaves nothing on its stream") {
     CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
     CHECK(h.synchronize(stream) == cudaSuccess);
   }
-  CHECK(busy <= rounds / 2); // the fake's threads may be late
+  CHECK(busy <= rounds / 2); // the fake runtime's threads may be late
   CHECK(h.ahead() == rounds);
 }
 

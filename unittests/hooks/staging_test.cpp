@@ -1,4 +1,5 @@
-// Copies from and to pageable memory through the hooks' own: the ring, and what is waited for.
+// Copies from and to pageable memory through the hooks' own memory: the ring, and the waits of the
+// calls.
 #include "copying.h"
 
 #include "engine/staging.h"
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Staged : Copying {
-  /// Calls that have to return while a kernel is held, and how many copies were by kernels.
+  /// Makes calls that must return while a kernel is held; returns how many copies kernels made.
   template <class Call> std::uint64_t withoutWait(cudaStream_t on, const Call &call) {
     std::uint64_t before = hooks.totals().copiesByKernels;
     hold(on);
@@ -25,7 +26,7 @@ struct Staged : Copying {
     CHECK(synchronize(on) == cudaSuccess);
     return hooks.totals().copiesByKernels - before;
   }
-  /// A call that has to return behind the kernel, which is held for so long.
+  /// Makes a call that must return only after the kernel, which is held for a while.
   template <class Call>
   std::uint64_t behindHeld(cudaStream_t on, const Call &call,
                            std::chrono::milliseconds held = 10ms) {
@@ -151,7 +152,7 @@ TEST_CASE("what is too large, and what the ring has no room for, is CUDA's") {
     return s.copy(s.to(), s.host.data(), megabyte + 1, cudaMemcpyHostToDevice);
   }) == 0);
   CHECK(s.to()[megabyte] == std::byte{7});
-  // Seven of them and the room for the eighth's alignment fill the ring.
+  // Seven copies and the space that aligns the eighth one fill the ring.
   auto all = [&] {
     cudaError_t status = cudaSuccess;
     for (int i = 0; i < 8; ++i)

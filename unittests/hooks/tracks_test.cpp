@@ -1,4 +1,5 @@
-// Best-effort streams on tracks of their own: that they overlap, and what still waits for what.
+// Best-effort streams on separate tracks: they overlap, and still wait where CUDA's order demands
+// it.
 #include "built_graphs.h"
 
 using namespace tally;
@@ -84,7 +85,7 @@ TEST_CASE("an event that another stream records anew does not move a wait that i
   cudaEvent_t event = h.event();
   Gate closed;
   h.gated = true;
-  h.launch(waits, &cell, 1); // what follows there is held up
+  h.launch(waits, &cell, 1); // later operations of that stream are held up
   h.gate.arrived();
   h.hostFunction(records, [&] {
     closed.pass();
@@ -179,7 +180,7 @@ TEST_CASE("launches of one executable graph are in order on whichever tracks") {
     CHECK(h.synchronize(high) == cudaSuccess);
     expected = Harness::mixed(expected, 1);
     h.gated = true;
-    CHECK(g.launch(exec, first) == cudaSuccess); // whole: it was of high priority before
+    CHECK(g.launch(exec, first) == cudaSuccess); // launched whole: it was of high priority before
     expected = Harness::mixed(expected, 1);
     h.gate.arrived();
     h.gated = false;

@@ -1,4 +1,4 @@
-// The functions that an older C library has not, where the C library's own are not used.
+// The functions that an older C library lacks, tested without the C library's own ones.
 #include "../../lib/older_glibc/newer_functions.cpp" // NOLINT(bugprone-suspicious-include)
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// As with a C library that has none of them.
+/// Acts as with a C library that has none of these functions.
 struct Older {
   Older() {
     realWaitUntil = nullptr;

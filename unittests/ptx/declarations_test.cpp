@@ -1,4 +1,4 @@
-// Variables, parameters, registers, header directives and how names resolve.
+// Variables, parameters, registers, header directives and the resolution of names.
 #include "parse_text.h"
 #include "tally/ptx/syntax/printer.h"
 

@@ -1,4 +1,4 @@
-// Wrong input: what is said, and of which bytes.
+// Wrong input: the diagnostic's message, and the bytes that it points at.
 #include "parse_text.h"
 
 using namespace tally::ptx;
@@ -6,14 +6,14 @@ using namespace tally::ptx::test;
 
 namespace {
 
-/// The diagnostic of `text`; "" as message where it parses.
+/// Returns the diagnostic of `text`; its message is "" where the text parses.
 Diagnostic diagnose(const std::string &text) {
   auto result = parse(text);
   const auto *diagnostic = std::get_if<Diagnostic>(&result);
   return diagnostic ? *diagnostic : Diagnostic{};
 }
 
-/// Checks message and underlined text for a kernel's body.
+/// Checks the message and the underlined text for a kernel's body.
 void checkBody(const std::string &body, const std::string &message, const std::string &where) {
   const std::string text = header + (".entry k()\n{\n.reg .b32 %r<4>;\n" + body) + "\n}\n";
   const Diagnostic diagnostic = diagnose(text);
@@ -37,7 +37,7 @@ TEST_CASE("wrong statements") {
   checkBody("ld.global.u32 %r1, [%r2]\nret;", "expected ',' or ';' after this", "]");
   checkBody("add.s32 %r1, , %r3;", "expected an operand", ",");
   checkBody("@%q bra L;", "no register of this name is declared here", "%q");
-  // Not only where a later operand looks at it.
+  // The parser reports the number even where no later step reads the operand.
   checkBody("build id: cl-72849red.global.add.u32428 trap;",
             "this is not a number, or one of more than 64 bits", "72849red.global");
   checkBody("@_ bra L;", "no register of this name is declared here", "_");

@@ -1,4 +1,4 @@
-// A module read an entry at a time is the module that parse() gives.
+// A module that is read one entry at a time equals the module that parse() gives.
 #include "parse_text.h"
 
 #include "tally/ptx/syntax/entry_reader.h"
@@ -20,7 +20,8 @@ std::vector<std::string> textsOf(const Function &function) {
   return texts;
 }
 
-/// What is wrong with the bodies of `text` when they are read one after the other, backwards.
+/// Reads the bodies of `text` one after the other, last first; returns the first difference from
+/// parse().
 std::string readsOtherwise(const std::string &text, bool keepsAll) {
   const Module whole = parseText(text);
   EntryReader reader(text);

@@ -1,4 +1,4 @@
-// What instructions and operands become.
+// The parse of instructions and operands.
 #include "parse_text.h"
 
 #include <bit>
@@ -8,7 +8,7 @@ using namespace tally::ptx::test;
 
 namespace {
 
-/// The operands of `op OPERANDS;` beside %r<8>, %rd<4>, %p<4> and the vector %v.
+/// Parses the operands of `op OPERANDS;` in a kernel with %r<8>, %rd<4>, %p<4> and the vector %v.
 struct Parsed {
   explicit Parsed(const std::string &operands)
       : module(parseBody(".reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<4>; .reg .v4 .f32 %v;\n"
@@ -213,7 +213,7 @@ TEST_CASE("an array with an index is the address of that element") {
   const Operand &moved = instruction(kernel, "mov").operands[1];
   CHECK(moved.kind == OperandKind::Symbol);
   CHECK(moved.bits == 10);
-  // By a register: nothing is said of it but what it names.
+  // An index by a register: the operand tells only the names in it.
   const Operand &indexed = instruction(kernel, "ld", 3).operands[1];
   CHECK(indexed.kind == OperandKind::Opaque);
   REQUIRE(indexed.children.size() == 2);

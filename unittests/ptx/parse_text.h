@@ -1,4 +1,4 @@
-// Short ways for the tests to a module and to what they look for in it.
+// Helpers that parse a test's text and find parts of the module.
 #ifndef TALLY_UNITTESTS_PTX_PARSE_TEXT_H
 #define TALLY_UNITTESTS_PTX_PARSE_TEXT_H
 
@@ -17,7 +17,7 @@ namespace tally::ptx::test {
 
 inline const char *const header = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-/// Fails the test case, with the diagnostic, where `text` does not parse.
+/// Parses `text`; fails the test case with the diagnostic where it does not parse.
 inline Module parseText(const std::string &text) {
   auto result = parse(text);
   if (const auto *diagnostic = std::get_if<Diagnostic>(&result))
@@ -25,7 +25,7 @@ inline Module parseText(const std::string &text) {
   return std::get<Module>(std::move(result));
 }
 
-/// A kernel named `k` with this body.
+/// Parses a kernel named `k` with this body.
 inline Module parseBody(const std::string &body) {
   return parseText(header + (".entry k()\n{\n" + body) + "\n}\n");
 }
@@ -46,7 +46,7 @@ inline std::vector<const Statement *> statementsOf(const Function &function, Sta
   return found;
 }
 
-/// The n-th instruction with this opcode in `function`.
+/// Returns the n-th instruction with this opcode in `function`.
 inline const Instruction &instruction(const Function &function, std::string_view opcode,
                                       std::size_t n = 0) {
   for (const Statement *statement : statementsOf(function, StatementKind::Instruction))

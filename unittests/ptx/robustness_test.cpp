@@ -1,4 +1,5 @@
-// Any bytes give a module or a diagnostic: never a crash, and never a hang (ctest has a limit).
+// Any bytes give a module or a diagnostic: never a crash, and never a hang (ctest has a time
+// limit).
 #include "parse_text.h"
 
 #include "support/mutate.h"
@@ -51,7 +52,7 @@ TEST_CASE("1,000 damaged modules") {
     REQUIRE(isModuleOrDiagnostic(damaged));
     modules += std::holds_alternative<Module>(parse(damaged));
   }
-  // The damage is neither always fatal nor never.
+  // The damage is sometimes fatal and sometimes not.
   CHECK(modules > 50);
   CHECK(modules < 950);
 }

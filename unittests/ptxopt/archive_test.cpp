@@ -1,4 +1,5 @@
-// Archives: members are taken apart and exchanged, symbols still find theirs, damage is named.
+// Archives: the code splits and replaces members, symbols still lead to their members, and damage
+// is named.
 #include "archive.h"
 
 #include "../support/mutate.h"
@@ -30,7 +31,8 @@ std::string big(std::uint64_t value, unsigned size) {
   return bytes;
 }
 
-/// Symbols f (in a.o) and g (in the one with the long name), offsets of `width` bytes.
+/// An archive with the symbols f (in a.o) and g (in the member with the long name); offsets have
+/// `width` bytes.
 std::string sample(unsigned width) {
   std::string names = "a_member_with_a_long_name.o/\n";
   std::string table = width == 4 ? "/" : "/SYM64/";

@@ -1,4 +1,4 @@
-// What a compiler's command makes, as the tool in front of it sees it.
+// Reading a compiler's command: the files that the command makes.
 #include "compiler_command.h"
 
 #include "../support/files.h"

@@ -1,5 +1,5 @@
-// What machine code says of its making: notes as ptxas 13 writes them, flags as ptxas 12 does; and
-// of its entries, as ptxas makes it.
+// The facts that machine code holds: notes as ptxas 13 writes them, ELF flags as ptxas 12 sets
+// them, and the entries of real ptxas output.
 #include "assemble.h"
 #include "machine_code.h"
 
@@ -72,7 +72,7 @@ std::string cubin(unsigned char abi, std::uint32_t flags, const std::vector<Sect
   return file + names + contents + table;
 }
 
-/// An entry that holds `values` values at a time: volatile accesses stay in their order.
+/// An entry that keeps `values` values live at a time; volatile accesses stay in their order.
 std::string holding(const std::string &name, unsigned values) {
   std::string loads, stores;
   for (unsigned i = 0; i != values; ++i) {
@@ -84,7 +84,7 @@ std::string holding(const std::string &name, unsigned values) {
          std::to_string(values) + ">;\nld.param.u64 %rd, [p];\n" + loads + stores + "ret;\n}\n";
 }
 
-/// Machine code of two such entries.
+/// Assembles two such entries to machine code.
 Assembled assembled(std::uint32_t arch) {
   Assembler assembler(TALLY_PTXAS_PATH, nullptr, 1);
   auto made = assembler.assemble(

@@ -11,7 +11,7 @@ using tally::ptxopt::MemoryBudget;
 
 namespace {
 
-/// Asks for `wanted` while `held` is, and gives that back.
+/// Checks that a request for `wanted` bytes waits while `held` exists; then releases `held`.
 void checkWaits(MemoryBudget &budget, std::optional<MemoryBudget::Share> &held,
                 std::uint64_t wanted) {
   std::atomic<bool> taken = false;

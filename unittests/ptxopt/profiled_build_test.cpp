@@ -1,5 +1,5 @@
-// The way of a profile: a program runs and writes it, tally-ptxopt reads it and writes fewer kinds,
-// and the program runs as right through these.
+// A profiled build: a program runs and writes a profile, tally-ptxopt reads it and writes fewer
+// kinds, and the program still computes the right results with these variants.
 #include "../support/files.h"
 
 #include "tally/bundle/bundle_reader.h"
@@ -30,7 +30,7 @@ void must(const Result<void> &result) {
     FAIL(result.error().message);
 }
 
-/// out[block] += 1, behind so many turns of a loop; and without one.
+/// out[block] += 1, after a loop with that many turns; and a kernel without a loop.
 constexpr const char *module = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -68,10 +68,10 @@ done:
   ret;
 }
 )";
-/// On the emulator a block of the first one takes more than a millisecond.
+/// On the emulator a block of the first kernel takes more than a millisecond.
 constexpr std::uint32_t blocks = 16, turns = 20000;
 
-/// Launches both kernels and checks what they have counted.
+/// Launches both kernels and checks their counts.
 Statistics runProgram(const std::string &bundle, const RuntimeOptions &options) {
   auto runtime = must(Runtime::open(options));
   LoadedModule loaded = must(runtime->load(bundle));

@@ -1,4 +1,5 @@
-// Device code in forms that are not rewritten is found by what it looks like, and by nothing less.
+// Device code in forms that tally-ptxopt does not rewrite: it is found by its typical bytes, and
+// other bytes are not taken for it.
 #include "unread_code.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +12,7 @@ using namespace tally::ptxopt;
 
 namespace {
 
-/// A container with one entry of PTX, stored raw.
+/// A container with one uncompressed PTX entry.
 std::string fatbin() {
   std::string header(64, '\0'), text = ".version 8.0";
   text.resize(16);
@@ -38,7 +39,7 @@ std::string elfHeader(std::uint16_t machine) {
   return std::string(reinterpret_cast<const char *>(&header), sizeof header);
 }
 
-/// An object of one section beside that of the names.
+/// Returns the remarks on an object with one section beside the section of names.
 std::vector<std::string> remarksOn(const std::string &section, const std::string &contents) {
   std::string names = std::string("\0.names\0", 8) + section + '\0', file = elfHeader(EM_X86_64);
   Elf64_Ehdr header;
@@ -72,7 +73,7 @@ TEST_CASE("device code is found wherever it lies in bytes") {
 
 TEST_CASE("what only resembles device code is none") {
   CHECK_FALSE(deviceCodeIn(""));
-  CHECK_FALSE(deviceCodeIn(fatbin().substr(0, 40)));         // it ends inside of an entry
+  CHECK_FALSE(deviceCodeIn(fatbin().substr(0, 40)));         // the bytes end inside of an entry
   CHECK_FALSE(deviceCodeIn(fatbin().substr(0, 8) + "more")); // as immediates of instructions are
   CHECK_FALSE(deviceCodeIn(elfHeader(190).substr(0, 30)));
   CHECK_FALSE(deviceCodeIn(elfHeader(EM_X86_64)));

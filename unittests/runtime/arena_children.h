@@ -1,4 +1,4 @@
-// Processes that a test starts, and what the arena shows of them.
+// Processes that a test starts, and their state in the arena.
 #ifndef TALLY_UNITTESTS_RUNTIME_ARENA_CHILDREN_H
 #define TALLY_UNITTESTS_RUNTIME_ARENA_CHILDREN_H
 
@@ -23,7 +23,7 @@ extern char **environ;
 
 namespace tally::runtime {
 
-/// No test waits so long unless something is stuck, on however loaded a machine.
+/// A test waits this long only when something is stuck, even on a loaded machine.
 constexpr std::chrono::seconds progressDeadline{20};
 
 template <class Condition>
@@ -37,7 +37,7 @@ bool within(const Condition &condition, Nanoseconds limit = progressDeadline) {
   return true;
 }
 
-/// A running program, killed at the latest when this goes.
+/// A running program; the destructor kills it if it still runs.
 class Child {
 public:
   explicit Child(std::vector<std::string> words) {
@@ -68,14 +68,15 @@ public:
   Child(const Child &) = delete;
   Child &operator=(const Child &) = delete;
 
-  /// kill -9, and waits until the process is gone.
+  /// Sends SIGKILL and waits until the process is gone.
   void kill() {
     if (pid == 0)
       return;
     ::kill(pid, SIGKILL);
     waitpid(std::exchange(pid, 0), nullptr, 0);
   }
-  /// Ends its input; its exit status, or nothing where it does not exit by itself.
+  /// Closes the process's input. Returns its exit status, or nothing where it does not exit by
+  /// itself.
   std::optional<int> finish() {
     close(std::exchange(toChild, -1));
     int status = 0;
@@ -86,7 +87,7 @@ public:
   }
   pid_t id() const { return pid; }
   void send(int signal) const { ::kill(pid, signal); }
-  /// The signal that ends it; nothing where none does.
+  /// Returns the signal that ended the process; nothing where no signal did.
   std::optional<int> endingSignal() {
     int status = 0;
     bool gone = within([&] { return waitpid(pid, &status, WNOHANG) == pid; });
@@ -105,7 +106,8 @@ public:
     if (write(toChild, text.data(), text.size()) < 0)
       std::perror("write to a child");
   }
-  /// A line of its output; empty at the end, and where none comes.
+  /// Returns a line of the process's output; empty at the end of the output, and where no line
+  /// comes.
   std::string line() const {
     constexpr auto limit = static_cast<int>(std::chrono::milliseconds(progressDeadline).count());
     std::string text;
@@ -121,7 +123,7 @@ private:
   int toChild = -1, fromChild = -1;
 };
 
-/// The slot of a living process by its name.
+/// Finds the slot of a living process by the process's name.
 inline std::optional<ArenaSlotView> find(const Arena &arena, const std::string &name) {
   for (ArenaSlotView &each : arena.view())
     if (each.isHeld && each.name == name)
@@ -129,7 +131,7 @@ inline std::optional<ArenaSlotView> find(const Arena &arena, const std::string &
   return std::nullopt;
 }
 
-/// A counter of the slot of a living process in this PID namespace; 0 where it has none.
+/// Returns a counter of the slot of a living process in this PID namespace; 0 where it has no slot.
 inline std::uint64_t counterOf(const Arena &arena, pid_t pid, ArenaCounter which) {
   for (const ArenaSlotView &each : arena.view())
     if (each.isHeld && each.pid == static_cast<std::uint32_t>(pid))

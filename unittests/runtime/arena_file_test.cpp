@@ -1,4 +1,4 @@
-// Where the arena's file lies, and what is done about whatever may lie there.
+// The path of the arena's file, and the reaction to other files at that path.
 #include "../support/variable.h"
 #include "arena_folder.h"
 
@@ -29,7 +29,7 @@ Bytes contents(const std::string &path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What opening says; empty where it succeeds.
+/// Returns the error of opening the arena; empty where it succeeds.
 std::string complaint(const ArenaPlace &place) {
   auto opened = Arena::open(place);
   return opened ? "" : opened.error().message;
@@ -141,7 +141,7 @@ TEST_CASE("what is no arena is named and left as it is") {
                                      ": an arena of version 7; this tally knows version 3; end the "
                                      "processes that use it and remove it, or set TALLY_ARENA to "
                                      "another path");
-  // A newer one may have another size; that it is newer is what the user must hear.
+  // A newer file may have another size; the error must still name the newer version.
   newer.resize(5000);
   CHECK(has(complaintAbout(newer), "version 7"));
   ArenaPlace other = folder.place();
@@ -195,7 +195,7 @@ TEST_CASE("any bytes behind a right head, or at random places: no crash, no endl
       continue;
     ++opened;
     (*arena)->view();
-    // All claims in it are of nobody.
+    // All claims in the file belong to dead processes.
     auto slot = (*arena)->claim(static_cast<std::uint32_t>(random()), "x");
     REQUIRE(slot);
     (*slot)->raise();
@@ -221,7 +221,7 @@ TEST_CASE("many open it at once where there is none") {
       });
     for (std::thread &each : threads)
       each.join();
-    // In one file, each another slot; nothing else is left in the folder.
+    // All opened the same file and took different slots; the folder has no other file.
     std::uint64_t taken = 0;
     for (const auto &slot : slots)
       taken |= slot ? std::uint64_t{1} << slot->index() : 0;

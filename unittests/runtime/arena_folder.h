@@ -1,4 +1,4 @@
-// A folder of a test's own, with an arena's place in it.
+// A folder for one test, with the path of an arena in it.
 #ifndef TALLY_UNITTESTS_RUNTIME_ARENA_FOLDER_H
 #define TALLY_UNITTESTS_RUNTIME_ARENA_FOLDER_H
 
@@ -12,13 +12,13 @@ struct ArenaFolder : test::TemporaryFolder {
 
   std::string file() const { return path / "arena"; }
   ArenaPlace place() const { return {file(), uuid, {}, false}; }
-  /// Each call opens the file anew, so that two are to each other as two processes are.
+  /// Each call opens the file anew, so two results act like two processes.
   std::shared_ptr<Arena> open() const { return *Arena::open(place()); }
 
   std::string uuid;
 };
 
-/// A slot that there must be.
+/// Claims a slot; the claim must succeed.
 inline std::unique_ptr<ArenaSlot> claimed(const std::shared_ptr<Arena> &arena,
                                           std::uint32_t slotClass, std::string_view name) {
   auto slot = arena->claim(slotClass, name);

@@ -1,16 +1,17 @@
-// Processes in an arena end at random moments, by kill -9 or by SIGTERM: the survivors go on, and
-// no claim stays.
+// Ends processes of an arena at random moments, by SIGKILL or SIGTERM: the surviving processes go
+// on, and no claim stays.
 //
 //   arena_kill_test [--kills=N] [--seed=S] [--signal=kill|term] [--started] [PROCESSES]
 //
 // PROCESSES: those of the API, on a device of the test's own
 //   --device=cuda|emulator --bundle=accumulate.tally      the same on that device
 //   --hooked=PROGRAM [--device=cuda]     test/hooks/processes.cu, relinked; else on the emulator
-// --started: only processes that have begun their work die.
-// --process=PATH says where arena_process is, if not where it was built.
+// --started: kills only processes that have begun their work. --process=PATH: the path of
+// arena_process, if it is not in the build tree.
 //
-// Three kinds of round: one of two high-priority and two best-effort processes dies; both
-// high-priority ones do, after which no claim may be left; one of two dies that make an arena.
+// Three kinds of rounds: one of two high-priority and two best-effort processes dies; both
+// high-priority processes die, after which no claim may be left; one of two processes that make an
+// arena dies.
 #include "arena_children.h"
 
 #include <array>
@@ -24,7 +25,7 @@ using namespace tally::runtime;
 
 namespace {
 
-/// What the processes are, and how they end.
+/// The program of the processes, and the signal that ends them.
 struct Setting {
   std::string process, device, bundle, hooked, uuid;
   int signal = SIGKILL;
@@ -47,7 +48,7 @@ struct Setting {
     all.insert(all.end(), {hooked, isHigh ? "serve" : "train"});
     return all;
   }
-  /// What shows that such a process goes on.
+  /// Returns the counter that grows while such a process works.
   ArenaCounter progress(bool isHigh) const {
     return !isHigh          ? ArenaCounter::Launches
            : hooked.empty() ? ArenaCounter::Requests
@@ -64,7 +65,8 @@ public:
   }
 
   void killOne() {
-    // Mostly in its work; else at its start too, which on a GPU takes a second.
+    // Kills a process mostly during its work, and sometimes during its start, which takes a second
+    // on a GPU.
     if (random() % 4 != 0 || setting.started)
       expectProgress(names.size(), names.size());
     std::size_t victim = random() % names.size();
@@ -75,7 +77,7 @@ public:
   }
 
   void killBothHigh() {
-    // Not before both are in the arena, else there is nothing to leave behind.
+    // Waits until both processes are in the arena: earlier, they would leave no claims behind.
     expectProgress(names.size(), names.size());
     somewhen(4000);
     inRequest += claims() != 0;
@@ -88,7 +90,7 @@ public:
     start(1);
   }
 
-  /// Two processes make another arena; one of them dies meanwhile.
+  /// Two processes make another arena; one of the two dies during that.
   void killMaker() {
     ArenaFolder other;
     std::vector<std::string> words = {setting.process, "claim", other.file(), "survivor"};
@@ -104,7 +106,7 @@ public:
     ++ended;
   }
 
-  /// What all leave behind when they end: nothing.
+  /// After the end of all processes no claim is left.
   void end() {
     for (auto &child : children)
       child->kill();
@@ -163,7 +165,7 @@ private:
     return counterOf(*arena, children[which]->id(), setting.progress(which < 2));
   }
 
-  /// Each but the two given does something new.
+  /// Waits until each process except the two given ones has made progress.
   void expectProgress(std::size_t dead, std::size_t alsoDead) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (i == dead || i == alsoDead)
@@ -191,7 +193,7 @@ std::string option(int count, char **arguments, std::string_view name, std::stri
   return otherwise;
 }
 
-/// What the processes' device calls itself.
+/// Returns the UUID of the processes' device.
 std::string uuidOf(const Setting &setting) {
   if (setting.device != "cuda")
     return setting.hooked.empty() ? "gpu" : "00112233-4455-6677-8899-aabbccddeeff";

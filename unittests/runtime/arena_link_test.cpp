@@ -1,4 +1,4 @@
-// What passes between the arena and the control word.
+// The link between the arena and the control word.
 #include "arena_folder.h"
 #include "dispatch/arena_link.h"
 #include "fake_device.h"
@@ -69,7 +69,7 @@ TEST_CASE("a request of another process is written, though the thread that liste
   auto link = ArenaLink::open({folder.file(), {}, {}}, "gpu", control, highPriority, [] {});
   REQUIRE(link);
   REQUIRE((*link)->join(Class::BestEffort, "trainer"));
-  (*link)->setBusy(true); // else others do not concern it
+  (*link)->setBusy(true); // otherwise other processes do not concern this one
   auto other = folder.open();
   auto server = claimed(other, 0, "server");
 
@@ -114,7 +114,7 @@ TEST_CASE("best-effort work is claimed for while there is any and shortly after 
   auto isClaimed = [&](std::uint32_t seenBy) { return others->higherActive(seenBy) != 0; };
   auto above = claimed(others, 1, "trainer");
   (*link)->setBusy(true);
-  CHECK_FALSE(isClaimed(3)); // nobody is below it
+  CHECK_FALSE(isClaimed(3)); // no process is below it
   auto below = claimed(others, 3, "scavenger");
   (*link)->setBusy(true);
   CHECK(isClaimed(3));
@@ -125,7 +125,7 @@ TEST_CASE("best-effort work is claimed for while there is any and shortly after 
   CHECK_FALSE(isClaimed(3));
   (*link)->setBusy(true);
   CHECK(isClaimed(3));
-  // Two bursts of it within a millisecond are one to others.
+  // Other processes see two bursts of this one within a millisecond as one.
   for (bool tried = false; !tried;) {
     Nanoseconds begin = SteadyClock{}();
     (*link)->setBusy(true);

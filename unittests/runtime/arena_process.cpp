@@ -7,12 +7,11 @@
 //   arena_process both ARENA NAME [DEVICE BUNDLE]
 //                                            best-effort launches, with requests in between
 //   arena_process claim ARENA NAME           holds a slot with two open scopes
-//   arena_process fork ARENA NAME            the same, and a child of it that lives on; says its
-//   pid
+//   arena_process fork ARENA NAME the same, and forks a child that lives on; prints its pid
 //
-// It ends when its input does. What it did is seen in its slot's statistics; what went wrong it
-// says and exits with 3. Kernels run on the fake device, or on the device given (cuda, emulator)
-// from the bundle of accumulate.ptx.
+// It ends at the end of its input. Its slot's statistics show its work. After an error it prints
+// the error and exits with 3. Kernels run on the fake device, or on the device given (cuda,
+// emulator) from the bundle of accumulate.ptx.
 #include "fake_device.h"
 
 #include "arena/arena.h"
@@ -62,7 +61,7 @@ void awaitEnd() {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
-/// accumulate(out, rounds): out[block] += 1, in about a microsecond a block.
+/// accumulate(out, rounds): out[block] += 1, which takes about a microsecond per block.
 std::unique_ptr<Device> fakeDevice(bundle::Bundle &bundle) {
   auto device = std::make_unique<FakeDevice>(static_cast<std::uint64_t>(getpid()));
   device->setUuid("gpu");
@@ -93,7 +92,7 @@ struct Tenant {
       rounds = 2000;
       runtime = must(Runtime::openOn(fakeDevice(bundle), options));
     } else {
-      // On a GPU many waves of blocks of about 20 us.
+      // On a GPU: many waves of blocks of about 20 us.
       blocks = device == "cuda" ? 1 << 16 : blocks;
       rounds = device == "cuda" ? 2000 : 20;
       runtime = must(Runtime::open(options));
@@ -108,7 +107,7 @@ struct Tenant {
   Kernel kernel{};
 };
 
-/// Launches until the input ends. `each` is called after every one.
+/// Launches until the input ends, and calls `each` after every launch.
 template <class Each> void launchOn(Tenant &tenant, const Each &each) {
   Runtime &runtime = *tenant.runtime;
   Client client = must(runtime.createClient(Class::BestEffort, tenant.name));
@@ -166,13 +165,13 @@ void claim(const std::string &arena, const std::string &name, bool withChild) {
   slot->raise();
   pid_t child = withChild ? fork() : 0;
   if (withChild && child == 0) {
-    slot->withdraw(); // nothing: the claim is the parent's
+    slot->withdraw(); // has no effect: the claim belongs to the parent
     slot->release();
     std::printf("alive\n");
     std::fflush(stdout);
     pause();
   }
-  std::printf("%d\n", static_cast<int>(child)); // one write: lines do not mix
+  std::printf("%d\n", static_cast<int>(child)); // one write, so that lines of processes do not mix
   std::fflush(stdout);
   awaitEnd();
 }
@@ -180,7 +179,7 @@ void claim(const std::string &arena, const std::string &name, bool withChild) {
 } // namespace
 
 int main(int count, char **arguments) {
-  // Not after a test that was itself killed.
+  // The process dies with the test, even when the test is killed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (count < 4)
     fail("usage: arena_process high|best-effort|best-effort-2|both|claim|fork ARENA NAME "

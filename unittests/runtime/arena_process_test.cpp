@@ -1,4 +1,5 @@
-// Several processes in an arena: what one's requests do to another's work, and what a death leaves.
+// Several processes in an arena: the effect of one process's requests on another's work, and of a
+// process's death.
 #include "arena_children.h"
 
 #include "fake_device.h"
@@ -17,7 +18,8 @@ std::vector<std::string> process(const ArenaFolder &folder, const char *mode, co
   return {TALLY_ARENA_PROCESS, mode, folder.file(), name};
 }
 
-/// The same as the first process of a new PID namespace; nothing where that is not permitted.
+/// Returns the command as the first process of a new PID namespace; empty where the system forbids
+/// that.
 std::vector<std::string> inNamespace(std::vector<std::string> words) {
   static const bool allowed = std::system("unshare -p -f -r --kill-child true 2>/dev/null") == 0;
   if (!allowed)
@@ -71,13 +73,13 @@ ClientStatus clientOf(const ArenaFolder &folder, const std::string &name) {
   return {};
 }
 
-/// Whether the process finishes launches now.
+/// Returns whether the process now finishes launches.
 bool progresses(const Arena &arena, const std::string &name) {
   std::uint64_t before = countsOf(arena, name).launches;
   return within([&] { return countsOf(arena, name).launches >= before + 2; });
 }
 
-/// Whether it comes to rest, and rests.
+/// Waits until the process stops launching; returns whether it then stays stopped.
 bool rests(const Arena &arena, const std::string &name) {
   Counts last{};
   int still = 0;
@@ -90,11 +92,13 @@ bool rests(const Arena &arena, const std::string &name) {
   });
 }
 
-/// Requests of `member` make the process yield, hold it, and let it go on.
+/// Checks that requests of `member` make the process yield, hold it back, and let it go on
+/// afterwards.
 void checkYields(Member &member, const Arena &arena, const std::string &name) {
   REQUIRE(progresses(arena, name));
   for (std::uint64_t wanted = 1; wanted <= 3; ++wanted) {
-    // A request may fall between two launches; some fall into one.
+    // A request may fall between two launches, so the test repeats it until one falls into a
+    // launch.
     REQUIRE(within([&] {
       REQUIRE(member.runtime->beginRequest(member.high));
       bool rested = rests(arena, name);
@@ -137,7 +141,7 @@ TEST_CASE("a launch without a scope holds others back until its stream is seen i
   ArenaFolder folder;
   Member member(folder);
   auto arena = folder.open();
-  // Opened before anybody is there who waits for its end.
+  // The member opens its runtime before any other process waits for the end of its work.
   REQUIRE(member.runtime->launch(member.stream, member.kernel, {{1, 1, 1}, {32, 1, 1}, 0},
                                  Arguments(std::uint64_t{0})));
   Child trainer(process(folder, "best-effort", "trainer"));
@@ -192,17 +196,17 @@ TEST_CASE("best-effort work is shown to classes below it, while there are any") 
       same(process(folder, "best-effort", "same"));
   REQUIRE(progresses(*arena, "trainer"));
   REQUIRE(progresses(*arena, "same"));
-  CHECK(find(*arena, "trainer")->active == 0); // they do not hold each other back
+  CHECK(find(*arena, "trainer")->active == 0); // the two do not hold each other back
   CHECK(find(*arena, "same")->active == 0);
   Child batch(process(folder, "best-effort-2", "batch"));
   REQUIRE(within(isClaimed));
   CHECK(clientOf(folder, "trainer").openScopes == 0);
   CHECK(progresses(*arena, "trainer"));
-  CHECK(find(*arena, "batch")->active == 0); // there is nobody below it
-  batch.kill();                              // held back, it would not come to its end
+  CHECK(find(*arena, "batch")->active == 0); // no process is below it
+  batch.kill();                              // a process that is held back would not reach its end
   arena->clearDeadBestEffort();
   CHECK(within([&] { return !isClaimed(); }));
-  // Who dies with a claim holds nobody back.
+  // A process that died with a claim holds no other process back.
   Child another(process(folder, "best-effort-2", "another"));
   REQUIRE(within(isClaimed));
   trainer.kill();
@@ -231,7 +235,8 @@ TEST_CASE("a child that outlives its parent does not hold the parent's slot") {
   ArenaFolder folder;
   auto arena = folder.open();
   Child parent(process(folder, "fork", "parent"));
-  // In either order: that the child lives after it has used the slot, and its number.
+  // The two lines come in either order: the child's "alive" after it has used the slot, and its
+  // pid.
   std::string first = parent.line(), second = parent.line();
   if (first != "alive")
     std::swap(first, second);
@@ -262,7 +267,7 @@ TEST_CASE("across PID namespaces") {
     Member member(folder);
     checkYields(member, *arena, "trainer");
   }
-  // Both are process 1, each of its own namespace.
+  // Both processes have pid 1, each in its own namespace.
   Child claimer(inNamespace(process(folder, "claim", "claimer")));
   REQUIRE(!claimer.line().empty());
   CHECK(find(*arena, "claimer")->pid == 1);

@@ -1,4 +1,4 @@
-// What an arena shows to who takes no part in it.
+// The state of an arena as a reader without a slot sees it.
 #include "arena_folder.h"
 #include "requests/request_times.h"
 
@@ -101,7 +101,7 @@ TEST_CASE("request times: ends belong to the oldest beginnings; of too many noth
   CHECK(!times.end(2000ns));
   CHECK(tookUntil(times, 2000ns) == 999ns);
 
-  // An end that comes before its beginning was stored does not take an older one's.
+  // An end whose begin is not stored yet does not match an older begin.
   RequestTimes early;
   for (int i = 0; i < 64; ++i) {
     early.begin(5ns);
@@ -180,7 +180,7 @@ TEST_CASE("what each client is doing") {
     CHECK(shown.counts[RequestHistogram::bucketOf(took)] == 1);
   }
 
-  // Who is gone is not shown, whatever it left.
+  // The status does not show a dead process, even one that left data in its slot.
   high->raise();
   bestEffort.reset();
   CHECK(read(folder).clients.size() == 1);

@@ -1,5 +1,5 @@
-// Slots and watchers of one process that opens the arena several times, which makes it as many
-// processes as far as the locks go.
+// Slots and watchers in one process. The process opens the arena several times; for the locks, each
+// opened arena is another process.
 #include "arena/arena_watcher.h"
 #include "arena_folder.h"
 
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Far above what anything here takes, below what a lost wake would.
+/// Far above the time of any step here, and below the time that a lost wake would cost.
 constexpr auto deadline = 10s;
 
 template <class Condition> bool within(const Condition &condition, Nanoseconds limit = deadline) {
@@ -30,7 +30,7 @@ template <class Condition> bool within(const Condition &condition, Nanoseconds l
   return true;
 }
 
-/// A watcher that notes what it is told.
+/// A watcher that records its notifications.
 struct Watched {
   explicit Watched(std::shared_ptr<Arena> arena, ArenaWatcherOptions options = {}) {
     options.onRaise = [this] {
@@ -49,7 +49,7 @@ struct Watched {
   std::optional<ArenaWatcher> watcher;
 };
 
-/// Only what wakes it wakes it.
+/// Only a notification wakes the watcher: its own intervals are long.
 ArenaWatcherOptions asleep() {
   ArenaWatcherOptions options;
   options.spin = 0ns;
@@ -58,7 +58,7 @@ ArenaWatcherOptions asleep() {
   return options;
 }
 
-/// The file as a process that keeps to no rule sees it.
+/// The file as seen by a process that breaks the protocol.
 struct Raw {
   explicit Raw(const std::string &path) {
     int file = open(path.c_str(), O_RDWR);
@@ -77,7 +77,7 @@ TEST_CASE("64 slots, then an error that says so") {
   std::vector<std::unique_ptr<ArenaSlot>> slots;
   auto shared = folder.open();
   for (std::uint32_t i = 0; i < arenaSlots; ++i) {
-    // Some by the same description, whose own locks it could take again.
+    // Some slots come from the same file description, whose locks the process could take again.
     auto slot = (i % 3 == 0 ? shared : folder.open())->claim(1, "x");
     REQUIRE(slot);
     CHECK((*slot)->index() == i);
@@ -96,7 +96,7 @@ TEST_CASE("64 slots, then an error that says so") {
   auto again = shared->claim(0, "y");
   REQUIRE(again);
   CHECK((*again)->index() == 17);
-  // Of what is released twice the slot may be somebody else's by then.
+  // After a second release the slot may belong to another owner.
   auto other = folder.open()->claim(0, "z");
   REQUIRE(other);
   CHECK((*other)->index() == 33);
@@ -205,7 +205,7 @@ TEST_CASE("what could not be acted on is said again") {
 
 TEST_CASE("no wake is lost") {
   ArenaFolder folder;
-  // Several raisers, of which one's wake may take the other's for done, and several sleepers.
+  // Several threads raise and several sleep: one thread's wake may look like the end of another's.
   auto arena = folder.open();
   std::array<std::unique_ptr<ArenaSlot>, 2> slots = {claimed(folder.open(), 0, "x"),
                                                      claimed(folder.open(), 0, "y")};
@@ -242,11 +242,12 @@ TEST_CASE("a change in a process's own slot is no call where only its own watche
   Watched own(arena, options);
   Raw raw(folder.file());
   ArenaSleepers &sleepers = raw.data->header.sleepers;
-  // It takes one ticket after the other.
+  // The sleeper takes one ticket after another.
   REQUIRE(within([&] { return sleepers.slept > 3; }));
   std::uint32_t before = sleepers.sequence;
   for (int i = 0; i < 20; ++i) {
-    // Within one sleep: while a ticket is being taken a change cannot know whose it is, and wakes.
+    // Within one sleep: while the sleeper takes a ticket, a change cannot know the ticket's owner,
+    // and wakes it.
     std::uint64_t taken = sleepers.slept;
     REQUIRE(within([&] { return sleepers.slept > taken; }));
     std::this_thread::sleep_for(1ms);
@@ -260,7 +261,7 @@ TEST_CASE("a change in a process's own slot is no call where only its own watche
 
   Watched other(folder.open(), asleep());
   REQUIRE(within([&] { return sleepers.slept > sleepers.woken + 1; }));
-  // The newest ticket is its own again, and the one before it is not.
+  // The newest ticket is the sleeper's own again; the one before is not.
   std::uint64_t known = sleepers.slept;
   REQUIRE(within([&] { return sleepers.slept > known; }));
   high->raise();
@@ -273,18 +274,18 @@ TEST_CASE("a watcher without work sleeps where nobody wakes it, and knows all on
   auto high = claimed(folder.open(), 0, "high");
   ArenaWatcherOptions options = asleep();
   options.sleepsWhileIdle = true;
-  options.deathInterval = 1ms; // while it is told it looks again and again
+  options.deathInterval = 1ms; // while it gets notifications it checks again and again
   Watched seen(folder.open(), options);
   Raw raw(folder.file());
   ArenaSleepers &sleepers = raw.data->header.sleepers;
   std::mt19937_64 seeds(13);
   for (int round = 0; round < 2000; ++round) {
-    // Some of these find it on its way to sleep.
+    // Some of these changes meet the watcher on its way to sleep.
     for (std::uint64_t n = seeds() % 20000; n != 0; --n)
       std::atomic_signal_fence(std::memory_order_seq_cst);
     bool sleeps = round % 100 == 0;
     if (sleeps) {
-      // A last change may have to wake it from where it slept while there was work.
+      // The last change may have to wake a watcher that fell asleep while there was work.
       high->raise();
       high->withdraw();
       REQUIRE(within([&] { return seen.watcher->isIdle(); }));
@@ -298,11 +299,11 @@ TEST_CASE("a watcher without work sleeps where nobody wakes it, and knows all on
     }
     high->raise();
     seen.watcher->setBusy(true);
-    if (sleeps) // else it looks within a turn
+    if (sleeps) // otherwise it checks within one turn
       CHECK(seen.active);
     REQUIRE(within([&] { return seen.active.load(); }));
     if (round % 2 == 0)
-      seen.watcher->setBusy(false); // it is told of the end all the same
+      seen.watcher->setBusy(false); // the watcher still learns of the end
     if (sleeps)
       std::this_thread::sleep_for(3ms);
     high->withdraw();
@@ -344,7 +345,7 @@ TEST_CASE("a sleeping watcher stops, and hears that there is work") {
     if (round % 2 == 0)
       std::this_thread::sleep_for(1ms);
     seen.watcher->setBusy(true);
-    // Now it looks without being woken: by a claim that nobody announces.
+    // Now the watcher checks without a wake: it finds a claim that was made without a notification.
     Raw raw(folder.file());
     raw.data->slots[high->index()].active = 1;
     CHECK(within([&] { return seen.active.load(); }));
@@ -359,7 +360,8 @@ TEST_CASE("the dead one's claim goes, the living one's stays") {
   auto arena = folder.open();
   auto living = claimed(folder.open(), 0, "living");
   Raw raw(folder.file());
-  // As a process leaves it that dies with two open scopes; its bit in the mask with it.
+  // Sets the slot as a process leaves it that dies with two open scopes; its bit in the mask stays
+  // set.
   raw.data->slots[5].active = 2;
   raw.data->header.masks.occupied |= 1 << 5;
   raw.data->header.masks.bestEffort |= 1 << 5;
@@ -377,7 +379,7 @@ TEST_CASE("the dead one's claim goes, the living one's stays") {
   living->withdraw();
   CHECK(within([&] { return !seen.active; }));
 
-  // A new owner finds nothing of the old one's.
+  // A new owner finds no data of the old owner.
   raw.data->slots[1].active = 2;
   raw.data->slots[1].statistics[3] = 9;
   auto next = claimed(folder.open(), 0, "next");

@@ -1,4 +1,4 @@
-/* The C header compiled as C, and its calls made from C. */
+/* Compiles the C header as C, and makes its calls from C. */
 #include "tally/tally.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void checkErrors(void) {
   tally_close(NULL);
 }
 
-/* What contradicts itself, and what a runtime leaves when it is closed. */
+/* Options that contradict each other, and the handles of a closed runtime. */
 static void checkSettings(void) {
   tally_runtime *runtime = NULL;
   tally_options options;
@@ -126,8 +126,8 @@ static void checkStream(tally_runtime *runtime, tally_class client_class) {
   CHECK(tally_free(runtime, memory) == TALLY_ERROR);
 }
 
-/* A program whose header is older than the library: its structures end before the newest fields,
- * and what lies behind them is no part of them. And one whose header is newer. */
+/* A program with an older header: its structures end before the newest fields, and the bytes behind
+ * them do not belong to them. And a program with a newer header. */
 static void checkGrowth(void) {
   struct newer {
     tally_options known;

@@ -1,4 +1,4 @@
-// Kinds that stop inside of blocks: for which launches they are taken.
+// Kinds that stop inside of blocks: the launches for which the choice takes them.
 #include "../support/files.h"
 #include "kind_launches.h"
 
@@ -27,7 +27,7 @@ TEST_CASE("in the lane: what a guard drains within 8 us") {
   const std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard};
   CHECK(Launches(2, kinds, 32, {16, 1, 1}).runAll() == Blocks{{Kind::Guard, 16}});
   CHECK(Launches(2, kinds, 32, {17, 1, 1}).runAll() == Blocks{{Kind::Persistent, 17}});
-  // A guard's blocks cannot be kept to some of the SMs.
+  // A guard's blocks cannot be limited to some of the SMs.
   CHECK(Launches(2, kinds, 32, {16, 1, 1}, nullptr, PartitionPolicy()).runAll() ==
         Blocks{{Kind::Persistent, 16}});
 }
@@ -60,7 +60,7 @@ TEST_CASE("in the lane: what is queued together is not measured together") {
     REQUIRE(launches.submit(launches.program, n));
   for (int i = 0; i < 100000 && !launches.allFinished(); ++i)
     launches.turn();
-  // Those that were sent before the first was back.
+  // The launches that were sent before the first one finished.
   CHECK(launches.blocks[Kind::Persistent] <= 2 * 24);
   CHECK(launches.blocks[Kind::Checkpoint] >= 10 * 24);
   CHECK((launches.outcome() == runInOrder(launches.program)));
@@ -112,7 +112,7 @@ TEST_CASE("in the lane: one wave, of which nothing could be kept back once it ru
     CHECK(launches.run(1) == Blocks{{later, 4}});
     CHECK(launches.run(2) == Blocks{{later, 4}});
   }
-  // Not where a save takes longer than the bound: 200 MiB.
+  // The choice does not take checkpoint where a save takes longer than the bound: 200 MiB.
   Launches large(2, everyKind, 200u << 12, {2, 2, 1});
   large.eachBlock = 1ms;
   CHECK(large.run(0) == Blocks{{Kind::Guard, 4}});
@@ -120,7 +120,7 @@ TEST_CASE("in the lane: one wave, of which nothing could be kept back once it ru
 }
 
 TEST_CASE("in the lane: a large save area and medium blocks") {
-  // 64 threads, 4 workers: 200 MiB, or 200 us and more.
+  // 64 threads and 4 workers: 200 MiB, which take 200 us or more to save.
   for (auto [each, kind] : {std::pair(20us, Kind::Persistent), {1000us, Kind::Checkpoint}}) {
     Launches launches(5, everyKind, 200u << 12);
     launches.eachBlock = each;
@@ -163,7 +163,7 @@ TEST_CASE("in the lane: a launch that was stopped goes on inside of blocks") {
 }
 
 TEST_CASE("in the lane: what a stopped launch says of its blocks") {
-  // Four at a time: 16 us, and 80 us.
+  // Four blocks at a time: a wave takes 16 us, and 80 us.
   for (auto [each, later] : {std::pair(4us, Kind::Persistent), {20us, Kind::Checkpoint}}) {
     Launches launches(1);
     launches.eachBlock = each;
@@ -240,8 +240,8 @@ TEST_CASE("in the lane: only a launch that has to wait says when it begins") {
 
 namespace {
 
-/// Launches of one shape in turn: every fourth is of another size and has long blocks; some are at
-/// other addresses.
+/// Launches of one kernel in turns: every fourth has another size and long blocks; some have other
+/// addresses.
 struct LongAmongShort : Launches {
   explicit LongAmongShort(Dim3 grid) : Launches(40, everyKind, 32, grid) {
     for (std::size_t n = 0; n < program.steps.size(); ++n) {
@@ -250,7 +250,7 @@ struct LongAmongShort : Launches {
       step.to = n / 4 % 2;
       step.from = 1 - step.to;
     }
-    device.onPoll = [](std::uint64_t) {}; // the control word is there before the next block
+    device.onPoll = [](std::uint64_t) {}; // the control word has landed before the next block
     for (std::size_t n : {1, 2, 3, 5, 6, 7})
       blocksOf(n);
   }
@@ -259,7 +259,8 @@ struct LongAmongShort : Launches {
     eachBlock = isLong(n) ? 100us : 1us;
     return run(n);
   }
-  /// A request comes in the block behind so many, and what runs goes on for `goesOn`.
+  /// A request comes in the block after that many blocks, and the running work goes on for
+  /// `goesOn`.
   void request(std::initializer_list<std::size_t> steps, int behind, Nanoseconds goesOn) {
     eachBlock = 1us;
     stopBehind(behind);
@@ -289,7 +290,7 @@ TEST_CASE("in the lane: long launches among short ones of their shape, once one 
     Kind between = count > 4 ? Kind::Persistent : Kind::Guard;
     LongAmongShort launches(grid);
     Blocks stays{{between, count}}, inside{{Kind::Checkpoint, count}};
-    std::size_t measured = 4; // the first one of which is known that it may be long
+    std::size_t measured = 4; // the first launch that is known to be possibly long
     SUBCASE("late, stopped between its blocks") { launches.request({0}, 2, 500us); }
     SUBCASE("late, done when the next one found the request") {
       launches.request({0, 9}, count, 500us);
@@ -341,7 +342,7 @@ TEST_CASE("in the lane: no launch is taken for long because of others' time") {
     launches.run(9);
   }
   launches.eachBlock = 100us;
-  // Still of its shape, the median of whose launches is short.
+  // The launch has the shape's choice: the median of that shape's launches is short.
   CHECK(launches.run(10) == Blocks{{Kind::Persistent, 24}});
   CHECK(launches.run(11) == Blocks{{Kind::Persistent, 24}}); // measured
   CHECK(launches.run(13) == Blocks{{Kind::Checkpoint, 24}});

@@ -1,5 +1,5 @@
-// Classes of best-effort work within a process: higher ones stop lower ones, and nobody waits for
-// what is held back.
+// Classes of best-effort work within a process: higher classes stop lower ones, and no client waits
+// for a held-back operation.
 #include "harness.h"
 
 #include "tally/policy/share_policy.h"
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The harness with stream `i` in the class `classes[i]`, one lane each.
+/// The harness with stream `i` in the class `classes[i]`; each stream has its own lane.
 struct Classes : Harness {
   Classes(std::uint64_t seed, const std::vector<std::uint32_t> &classes, AnyPolicy policy = {})
       : Harness(seed, {Kind::Persistent, Kind::Guard, Kind::Slice}, std::move(policy)),
@@ -24,12 +24,12 @@ struct Classes : Harness {
           std::make_unique<LaneStream>(**dispatcher->assignLane(client, numbers[i]), client);
     }
   }
-  /// The dispatcher alone, as long as it has something to do.
+  /// Steps the dispatcher alone until it has no more work.
   void settle() {
     while (dispatcher->step()) {
     }
   }
-  /// Dispatcher and device, for so many of the device's steps.
+  /// Steps the dispatcher and the device, for that many steps of the device.
   void run(int steps) {
     for (int i = 0; i < steps; ++i) {
       settle();
@@ -45,7 +45,7 @@ struct Classes : Harness {
   const std::vector<std::uint32_t> numbers;
 };
 
-/// One launch of the first kernel on each of the streams, in that order.
+/// Returns a program with one launch of the first kernel on each of the streams, in that order.
 Program launchesOn(const std::vector<std::size_t> &streams, Dim3 grid = {24, 1, 1}) {
   Program program;
   for (std::size_t n = 0; n < streams.size(); ++n) {
@@ -102,8 +102,8 @@ TEST_CASE("what a higher class waits for goes as if it were of that class") {
   Classes h(4, {1, 3, 4, 2});
   Program program = launchesOn({2, 1, 0, 3});
   h.addStreams(program);
-  // The first stream's behind the second's, and that behind the third's; the fourth one's is of
-  // a class between them.
+  // The first stream's launch comes behind the second's, and the second's behind the third's. The
+  // fourth stream's class lies between them.
   auto submit = [&](std::size_t n, std::vector<LanePosition> behind) {
     const Step &step = program.steps[n];
     Operation operation;
@@ -159,7 +159,7 @@ TEST_CASE("an inherited class ends with what was waited for") {
   after.transfer.device = h.memory[0][2];
   after.transfer.bytes = 8;
   after.behind = {{&low, 1}};
-  REQUIRE(h.submit(program, 1)); // of the lower class, behind what is waited for
+  REQUIRE(h.submit(program, 1)); // of the lower class, behind the awaited launch
   REQUIRE(h.streams[0]->lane.submit(std::move(after)));
   REQUIRE(h.submit(program, 2));
   REQUIRE(h.submit(program, 3));
@@ -176,7 +176,7 @@ TEST_CASE("a client that a class holds back is not waited for by the others") {
   SharePolicy policy;
   policy.quantum = 10us;
   Classes h(7, {1, 2}, policy);
-  std::vector<std::size_t> order(400); // more than a batch on each
+  std::vector<std::size_t> order(400); // more than a batch on each stream
   for (std::size_t n = 0; n < order.size(); ++n)
     order[n] = n % 2;
   Program program = launchesOn(order);

@@ -1,4 +1,4 @@
-// The control word: coding, epochs that only grow, one write per wake, permits. And the policy.
+// The control word: its coding, epochs that only grow, one write per wake, permits; and the policy.
 #include "tally/runtime/control_word.h"
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ TEST_CASE("priority policy") {
 TEST_CASE("a wake that is not noted yet has lasted for no time") {
   std::function<void()> look;
   auto clock = [&] {
-    // raise() asks for the time between the count's rise and its note.
+    // raise() reads the time between the increment of the count and the note of it.
     if (std::function<void()> once = std::exchange(look, nullptr))
       once();
     return Nanoseconds(1000);
@@ -93,7 +93,7 @@ TEST_CASE("one write per wake, epochs grow, permits follow the policy") {
   CHECK(written.back() == 101);
   CHECK(word.raisedAfter(100) == Nanoseconds(now));
   CHECK(word.raisedAfter(99) == Nanoseconds(now - 10));
-  // Further back than is kept: the oldest that is.
+  // An epoch older than the stored ones: the result is the oldest stored one.
   CHECK(word.raisedAfter(0) == Nanoseconds(now - 63 * 10));
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a write is left to the thread that listens, and left out while nothin
     return {};
   };
   ControlWord word(write);
-  // The listener writes, as soon as it looks again.
+  // The listener makes the write at its next look.
   std::size_t looks = 0, before = 0;
   REQUIRE(word.listen([&] {
     if (++looks != 3)
@@ -117,7 +117,7 @@ TEST_CASE("a write is left to the thread that listens, and left out while nothin
   CHECK(written == std::vector<std::uint64_t>{1});
   REQUIRE(word.flush());
   REQUIRE(word.withdraw());
-  // Or the one who woke, where the listener is slow; each epoch once.
+  // Where the listener is slow, the waking thread makes the write; each epoch is written once.
   REQUIRE(word.listen([&] {
     if (written.size() == 2)
       return;
@@ -126,7 +126,7 @@ TEST_CASE("a write is left to the thread that listens, and left out while nothin
   }));
   CHECK(written == std::vector<std::uint64_t>{1, 2});
   REQUIRE(word.withdraw());
-  // A request that is over before it was written is overtaken by the next.
+  // The next request overtakes a request that ended before its write.
   REQUIRE(word.listen([&, made = false]() mutable {
     for (int i = 0; i < 2 && !made; ++i) {
       REQUIRE(word.raise());
@@ -189,7 +189,7 @@ TEST_CASE("a request that comes while another thread writes is written by that t
   });
   while (inWrite.load() == 0)
     std::this_thread::yield();
-  // Its scope is counted out from here, so that the next one wakes again.
+  // The scope closes here, so that the next request wakes again.
   REQUIRE(word.withdraw());
   REQUIRE(word.raise());
   CHECK(written == std::vector<std::uint64_t>{1});
@@ -209,7 +209,7 @@ TEST_CASE("who has no call to make first does not rely on a listener") {
   };
   ControlWord word(write);
   REQUIRE(word.listen([&, first = true]() mutable {
-    // As if it lost its core here, until it was told.
+    // Acts as if the thread lost its core here until the notification.
     if (!std::exchange(first, false))
       return;
     REQUIRE(word.raiseAndTell());
@@ -269,7 +269,7 @@ TEST_CASE("what was let run beside a scope can be told to yield as well") {
   CHECK(word.snapshot().highPriorityActive == 0);
   CHECK(!word.lastWake());
   CHECK(word.snapshot().sinceHighPriorityEnded == Nanoseconds::max()); // it is no scope
-  // While a wake's write is being issued it is left to who issues that.
+  // While a thread issues a wake's write, other threads leave the write to it.
   during = [&] { REQUIRE(word.advance()); };
   REQUIRE(word.raise());
   CHECK(word.lastWake() == 1000ns);
@@ -331,7 +331,7 @@ TEST_CASE("threads: writes come in the order of epochs, the newest too") {
 
 namespace {
 
-/// The control stream, and what the device makes of it.
+/// The control stream, and the device's execution of its writes.
 struct WaitingStream {
   struct Write {
     std::uint64_t reached, epoch;
@@ -340,7 +340,7 @@ struct WaitingStream {
   std::deque<Write> queue;
   std::vector<std::uint64_t> stored; ///< epochs, in their order
   std::atomic<std::uint64_t> trigger{0};
-  std::function<void()> during; ///< called once, while a write is put there
+  std::function<void()> during; ///< called once, while a thread puts a write on the stream
   bool refuses = false;
 
   Result<void> put(std::uint64_t reached, std::uint64_t word) {
@@ -352,7 +352,7 @@ struct WaitingStream {
     queue.push_back({reached, decodeControl(word).epoch});
     return {};
   }
-  /// The newest epoch that the device shows.
+  /// Executes the writes; returns the newest epoch in the device's memory.
   std::uint64_t run() {
     std::unique_lock lock(mutex);
     for (; !queue.empty() && queue.front().reached <= trigger.load(); queue.pop_front())
@@ -375,7 +375,7 @@ TEST_CASE("an armed wake is a store") {
   WaitingStream stream;
   ControlWord word{WaitingWriter{&stream}};
   REQUIRE(word.arm());
-  CHECK(stream.queue.empty()); // without a trigger nothing is armed
+  CHECK(stream.queue.empty()); // without a trigger the stream holds no armed write
   word.setTrigger(&stream.trigger);
   REQUIRE(word.arm());
   REQUIRE(word.arm());
@@ -385,9 +385,9 @@ TEST_CASE("an armed wake is a store") {
   CHECK(word.isTold());
   CHECK(stream.run() == 1);
   REQUIRE(word.arm());
-  CHECK(stream.queue.empty()); // while a scope is open nothing is
+  CHECK(stream.queue.empty()); // an open scope leaves no armed write
   REQUIRE(word.withdraw());
-  // The next wake before it is armed again.
+  // The next wake comes before the write is armed again.
   REQUIRE(word.raise());
   CHECK(stream.run() == 2);
   REQUIRE(word.withdraw());
@@ -427,7 +427,7 @@ TEST_CASE("a write behind an armed one does not wait for a wake") {
   WaitingStream stream;
   ControlWord word{WaitingWriter{&stream}};
   word.setTrigger(&stream.trigger);
-  // A wake has left its write to who listens when the next one is armed.
+  // A wake leaves its write to the listener while the next write is being armed.
   std::function<void()> once = [&] {
     REQUIRE(word.raise());
     REQUIRE(word.withdraw());

@@ -39,9 +39,10 @@ void release(void *memory) {
 using tally::runtime::allocate;
 using tally::runtime::release;
 
-// The forms that are not here call these, or have a delete of their own that is not here either.
+// Other forms of operator new call these forms, or have their own operator delete.
 void *operator new(std::size_t size) { return allocate(size, 1); }
-// The address sanitizer's would not call the one above, but what it gives is released below.
+// The address sanitizer's nothrow form would not call the one above, and the operator delete below
+// would release its memory.
 void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
   try {
     return allocate(size, 1);

@@ -1,5 +1,5 @@
-// What the process has allocated by operator new and not given back, so that a test can see whether
-// it grows. For programs that are linked with counted_allocations.cpp.
+// Counts the memory that the process has allocated by operator new and not freed, so that a test
+// can see growth. For programs that are linked with counted_allocations.cpp.
 #ifndef TALLY_UNITTESTS_RUNTIME_COUNTED_ALLOCATIONS_H
 #define TALLY_UNITTESTS_RUNTIME_COUNTED_ALLOCATIONS_H
 

@@ -1,8 +1,9 @@
 // A chain of dependent kernels, sent ahead, with the request raised and withdrawn at every poll.
 //
-// What it guards against: K1 yields in part, the request is withdrawn, and K2, which was already
-// sent, runs on K1's half result. Built with TALLY_PLANT_CLEARED_CONTROL_WORD, where the request is
-// a flag that is cleared in place of an epoch that grows, it must fail; see CMakeLists.txt.
+// The defect that it guards against: K1 yields in part, the request is withdrawn, and K2, which was
+// already sent, runs on K1's half result. Built with TALLY_PLANT_CLEARED_CONTROL_WORD, the request
+// is a flag that is cleared and not an epoch that grows; then the test must fail. See
+// CMakeLists.txt.
 #include "harness.h"
 
 using namespace tally;
@@ -21,7 +22,8 @@ Program chain() {
   return program;
 }
 
-/// Runs the chain; `onPoll` is called before each poll. Whether the result is the sequential one.
+/// Runs the chain, and calls `onPoll` before each poll. Returns whether the result is the
+/// sequential one.
 template <class OnPoll>
 bool runChain(Harness &harness, const Program &program, const OnPoll &onPoll, bool &open) {
   harness.addStreams(program);
@@ -32,7 +34,7 @@ bool runChain(Harness &harness, const Program &program, const OnPoll &onPoll, bo
     harness.now += Nanoseconds(100);
     bool progress = harness.dispatcher->step();
     progress = harness.device.advance() || progress;
-    // Nothing is left that could poll: the request's end is not waited for by anything.
+    // No running work can poll: no work waits for the end of the request.
     if (!progress && open) {
       open = false;
       REQUIRE(harness.high->endRequest());

@@ -1,4 +1,4 @@
-// The dispatcher on a device whose every step is chosen at random: whatever runs when and whatever
+// The dispatcher on a device that chooses every step at random: in every order of execution and
 // yields, the result is the sequential one.
 #include "harness.h"
 
@@ -13,7 +13,7 @@ TEST_CASE("random programs give the sequential result under random requests") {
   for (std::uint64_t seed = 1; seed <= 120; ++seed) {
     Harness harness(seed, preferences[seed % 8 < 5 ? 0 : seed % 4]);
     harness.device.streamsAreApart = seed % 5 != 0;
-    // The first kernel alone has every kind; later seeds mix in those that lack some.
+    // The first kernel alone has every kind; later seeds mix in kernels that lack some kinds.
     Program program = Program::make(harness.random, 1 + seed % 4, 60, seed % 3 == 0 ? 5 : 3);
     harness.addStreams(program);
     Mood mood = seed % 2 == 0 ? Mood{4, 20, 100, 2, 4} : Mood{40, 40, 400, 2, 3};
@@ -29,7 +29,7 @@ TEST_CASE("random programs give the sequential result under random requests") {
     yields += statistics.yields;
     turnarounds += statistics.turnaroundNanoseconds.size();
   }
-  // Without yields the test would show nothing.
+  // Without yields the test would prove nothing.
   CHECK(yields > 1000);
   CHECK(turnarounds > 500);
 }
@@ -40,7 +40,7 @@ TEST_CASE("the same where blocks are saved, and where they pause") {
     std::uint64_t saved = 0, yields = 0;
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
       Harness harness(seed, {kind, Kind::Persistent, Kind::Guard});
-      // Half of them have kernels that lack the kind between those that have it.
+      // Half of the programs mix kernels without the kind among kernels with it.
       Program program = Program::make(harness.random, 1 + seed % 4, 60, seed % 2 == 0 ? 3 : 1);
       harness.addStreams(program);
       Mood mood = seed % 3 == 0 ? Mood{4, 20, 100, 2, 4} : Mood{20, 20, 200, 1, 2};
@@ -158,7 +158,7 @@ TEST_CASE("batches are short for a while after a request") {
       harness.dispatcher->step();
     return harness.statistics().physicalLaunches;
   };
-  // Two batches of launches that are taken for 50 us each.
+  // Two batches of launches with an estimated duration of 50 us each.
   CHECK(sent({}) == 20);
   CHECK(sent(0us) == 2);
   CHECK(sent(19ms) == 2);
@@ -175,13 +175,14 @@ TEST_CASE("markers stand beside the work while there is more of it") {
     for (std::size_t n = 0; n < program.steps.size(); ++n)
       REQUIRE(harness.submit(program, n));
     while (!harness.allFinished()) {
-      // What is told to be over is.
+      // A launch that the runtime reports as finished has run all its blocks.
       std::uint64_t ran = harness.device.blocksRun();
       harness.dispatcher->step();
       CHECK(harness.streams[0]->finished.load() * 24 <= ran);
       harness.device.advance();
     }
-    // Three batches: what launches take is known by the second. Behind the last nothing comes.
+    // Three batches: the dispatcher knows the launches' durations from the second batch on. No
+    // operation follows the last one.
     CHECK(harness.device.waits() - waitsBefore == (apart ? 2 : 0));
     CHECK((harness.outcome() == runInOrder(program)));
   }
@@ -235,10 +236,10 @@ TEST_CASE("launches on a stream open a scope that closes when the stream is idle
   CHECK(step() == 1);
   while (harness.device.advance()) {
   }
-  CHECK(step() == 1); // idle, but the next request's first call may be on its way
+  CHECK(step() == 1); // the stream is idle, but the next request's first call may be on its way
   CHECK(step() == 0);
 
-  // A call that is being made keeps the scope open, whatever the device says.
+  // A call in progress keeps the scope open, even when the device reports an idle stream.
   REQUIRE(harness.high->beginCall(stream));
   step();
   step();
@@ -248,7 +249,7 @@ TEST_CASE("launches on a stream open a scope that closes when the stream is idle
   step();
   CHECK(step() == 0);
 
-  // Inside a request no scope is opened; where its work is left behind, one follows.
+  // Inside a request no scope opens; where the request leaves work behind, a scope follows.
   REQUIRE(harness.high->beginRequest());
   launch();
   CHECK(harness.word->snapshot().highPriorityActive == 1);
@@ -261,7 +262,7 @@ TEST_CASE("launches on a stream open a scope that closes when the stream is idle
   CHECK(step() == 1);
   CHECK(step() == 0);
 
-  // A request whose work was synchronised ends at once.
+  // A request whose work is synchronised closes at once.
   REQUIRE(harness.high->beginRequest());
   launch();
   REQUIRE(harness.high->synchronize(stream));
@@ -327,7 +328,7 @@ TEST_CASE("a state that was overwritten is found") {
   program.hostIn.resize(1);
   harness.addStreams(program);
   REQUIRE(harness.submit(program, 0));
-  // A poll is a moment at which the launch's state is in device memory.
+  // At each poll the launch's state is in device memory.
   harness.device.onPoll = [&](std::uint64_t poll) {
     if (poll == 0)
       REQUIRE(harness.high->beginRequest());
@@ -368,10 +369,10 @@ TEST_CASE("after stopSending() what is under way comes back, and nothing goes ou
       harness.device.advance();
       harness.dispatcher->step();
     }
-    // What a stream waits for is resumed.
+    // The dispatcher resumes the launch that the stream waits for.
     CHECK((harness.device.waitsForWords || harness.statistics().physicalLaunches == sent));
     sent = harness.statistics().physicalLaunches;
-    // Markers may be left, beside what is over.
+    // Only finished work and markers may be left.
     std::uint64_t blocks = harness.device.blocksRun();
     while (harness.device.advance()) {
     }
@@ -393,7 +394,7 @@ TEST_CASE("after stopSending() what is under way comes back, and nothing goes ou
 }
 
 TEST_CASE("nothing is sent before other processes' activity is known") {
-  /// Work comes right behind the look that found none.
+  /// Work arrives right after the look that found no work.
   struct Late final : Neighbours {
     std::function<void()> submit;
     std::atomic<bool> isTold{false};

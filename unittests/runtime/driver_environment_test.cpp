@@ -17,7 +17,7 @@ std::string value(const char *name) {
   return found ? found : "(none)";
 }
 
-/// A folder of MPS, and no other variable of the driver set.
+/// Makes a folder of MPS, and unsets the driver's other variables.
 struct Place : tally::test::MpsFolder {
   explicit Place(bool hasDaemon) : MpsFolder(hasDaemon) {
     for (const char *name :

@@ -1,5 +1,5 @@
-// The settings: what the environment may say, what of it is an error, and that the documented table
-// is the real one.
+// The settings: the accepted values of environment variables, the errors for other values, and a
+// check that the documented table matches the code.
 #include "api/environment.h"
 #include "fake_device.h"
 
@@ -36,7 +36,7 @@ bool has(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The first cells of the rows of the tables in the file that hold a variable.
+/// Returns the first cells of those table rows in the file that hold a variable.
 std::map<std::string, std::string> documentedRows() {
   std::ifstream file(TALLY_SETTINGS_DOC);
   REQUIRE(file);
@@ -152,7 +152,7 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       CHECK(has(error, name + "=" + value + ": allowed are "));
     }
   CHECK(has(errorOf({{"TALLY_POLICY", "fair"}}), "TALLY_POLICY=fair: "));
-  // All that is wrong is said at once.
+  // One error names all wrong variables.
   std::string both = errorOf({{"TALLY_CLASS", "x"}, {"TALLY_BOUND_US", "y"}});
   CHECK((has(both, "TALLY_CLASS=x: allowed are high or best-effort") &&
          has(both, "TALLY_BOUND_US=y")));

@@ -1,5 +1,5 @@
-// An object that is bound to the library: by calls, by a table of constants, by a variable that a
-// constructor has set.
+// An object that uses the library in three ways: by calls, by a table of constants, and by a
+// variable that a constructor has set.
 extern "C" {
 int exportedOne();
 int exportedTwo();

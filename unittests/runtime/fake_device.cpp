@@ -60,7 +60,7 @@ bool FakeDevice::advance() {
   return true;
 }
 
-/// Fails hard on one that was destroyed.
+/// Ends the test where the stream was destroyed.
 FakeDevice::FakeStream &FakeDevice::at(StreamId stream) const {
   FakeStream &found = *streams.at(static_cast<std::uint64_t>(stream));
   if (found.isGone)
@@ -182,7 +182,7 @@ Result<DevicePtr> FakeDevice::allocate(std::size_t bytes) {
     return fine.error();
   if (bytes > mostBytes)
     return Error{"allocate: out of memory"};
-  // Of 8-byte words behind the bytes, as kernels and copies expect.
+  // The allocation is a multiple of 8-byte words, as kernels and copies expect.
   std::vector<std::byte> memory((bytes + 7) / 8 * 8, std::byte{0xa5});
   auto pointer = reinterpret_cast<DevicePtr>(memory.data());
   allocations.emplace(pointer, std::move(memory));
@@ -273,7 +273,7 @@ Result<void> FakeDevice::waitForWords(StreamId stream, std::span<const WordWait>
   Result<void> done = put(stream, [] { return true; });
   if (!done)
     return done;
-  // Each is looked at when the one before it has held.
+  // The stream checks each word once the previous one holds its value.
   auto left = std::make_shared<std::deque<WordWait>>(words.begin(), words.end());
   at(stream).queue.back().ready = [this, left, hasWaited = false]() mutable {
     while (!left->empty()) {

@@ -1,6 +1,6 @@
 // A device for tests of the runtime: kernels are functions on the host, run block by block, wrapped
-// as the variants wrap them; memory is host memory. What runs next is the caller's or chance's
-// choice, so that any order that real streams could show can be had, again and again.
+// as the variants wrap them; memory is host memory. The caller or a seed chooses the next step, so
+// a test can produce and repeat any order that real streams could have.
 #ifndef TALLY_UNITTESTS_RUNTIME_FAKE_DEVICE_H
 #define TALLY_UNITTESTS_RUNTIME_FAKE_DEVICE_H
 
@@ -44,48 +44,52 @@ public:
   }
   ~FakeDevice() override;
 
-  /// Before it is opened by anybody.
+  /// Call this before the device is opened.
   void setUuid(std::string uuid) { facts.uuid = std::move(uuid); }
-  /// Of an SM, likewise.
+  /// Sets the registers of an SM; call it before the device is opened.
   void setRegisters(std::uint32_t perSm) { facts.registersPerSm = perSm; }
-  /// The most that a block may have, likewise.
+  /// Sets the largest shared memory of a block; call it before the device is opened.
   void setShared(std::uint32_t bytes) { facts.maxSharedBytesPerBlock = bytes; }
-  /// Likewise. The device itself takes no time.
+  /// Sets the duration of a launch call; call it before the device is opened. The device itself
+  /// takes no time.
   void setLaunchTurn(std::chrono::nanoseconds turn) { facts.launchTurn = turn; }
   /// Before loadModule.
   void define(const std::string &kernel, FakeKernel body) { bodies[kernel] = std::move(body); }
 
   /// Runs one block, copy or write of a stream picked at random; false when nothing can run.
   bool advance();
-  /// From here on a thread calls advance().
+  /// Starts a thread that calls advance().
   void startThread();
-  /// Called before every poll, with its number. Stream writes that it causes take effect at once.
+  /// Called before every poll, with the poll's number. Stream writes that the callback causes take
+  /// effect at once.
   std::function<void(std::uint64_t)> onPoll;
-  /// Called at the start of every launch and every look whether a stream is idle, without a lock.
+  /// Called without a lock at the start of every launch, and of every query whether a stream is
+  /// idle.
   std::function<void()> onDriverCall;
   /// Called at the start of every launch call.
   std::function<void()> onLaunch;
   std::function<void(const LaunchShape &)> onLaunchShape;
-  /// Called for every virtual block that runs, with its launch's kind; nothing: the user's kernel.
+  /// Called for every virtual block that runs, with its launch's kind; nothing for the user's
+  /// kernel.
   std::function<void(std::optional<Kind>)> onBlock;
-  /// Called for every block of a program's kernels (program.h) that has run, with the step's key.
+  /// Called after each block of a program's kernels (program.h), with the step's key.
   std::function<void(std::uint64_t)> onStepsBlock;
-  /// After so many more steps every call fails with `message`.
+  /// After `steps` more steps every call fails with `message`.
   void breakAfter(std::uint64_t steps, std::string message);
   void breakNow(std::string message) {
     std::unique_lock lock(mutex);
     broken = std::move(message);
   }
-  /// In onPoll: overwrites the state of the launch that polls.
+  /// For use in onPoll: overwrites the state of the polling launch.
   void corruptState(std::uint32_t yielded) { pollingState->yielded = yielded; }
-  /// Workers that take no further block and have not left.
+  /// Number of workers that take no further block and have not left.
   std::uint64_t staying = 0;
   /// Launches on streams of createConfinedStream().
   std::uint64_t confinedLaunches = 0;
-  /// Waits for this stream fail; `holdsUp`: for a while only.
+  /// Waiting for this stream fails. `holdsUp`: it fails for a while only.
   std::optional<StreamId> unwaitable;
   bool holdsUp = false;
-  /// What it holds now, but for streams that are destroyed.
+  /// Number of streams that the device holds, without destroyed ones.
   std::size_t streamsHeld() const {
     std::unique_lock lock(mutex);
     return streams.size() - goneStreams;
@@ -102,45 +106,45 @@ public:
     std::unique_lock lock(mutex);
     return adoptedStreams.size() + adoptedFunctions.size();
   }
-  /// Streams that were destroyed, or released, and modules and functions that were, with work on
-  /// the device.
+  /// Number of streams, modules and functions that were destroyed or released with work on the
+  /// device.
   std::atomic<std::uint64_t> endedBusy{0};
   /// adoptFunction() tells the parameters.
   bool tellsParameters = true;
-  /// The bytes of parameters of the newest launch.
+  /// Bytes of the newest launch's parameters.
   std::atomic<std::size_t> newestParameterBytes{0};
   /// Launches of this entry fail.
   std::string refusedEntry;
-  /// Streams that wait hold up no others.
+  /// A waiting stream does not hold up other streams.
   bool streamsAreApart = true;
   /// Streams may wait for words.
   bool waitsForWords = true;
-  /// Whether something was put on streams and is not done.
+  /// Returns whether a stream has unfinished work.
   bool hasWork() const {
     std::unique_lock lock(mutex);
     return std::ranges::any_of(streams,
                                [](const auto &each) { return !each.second->queue.empty(); });
   }
-  /// Waits for words that had to wait.
+  /// Number of waits for words that were not over at once.
   std::uint64_t wordWaits() const { return wordWaitCount; }
-  /// How often one was made to wait for another.
+  /// Number of times that a stream was made to wait for another stream.
   std::uint64_t waits() const { return waitCount; }
-  /// How many words were written by streams.
+  /// Number of words that streams have written.
   std::uint64_t writes() const { return writeCount; }
-  /// The most bytes that a stream of kernels began with a fill of.
+  /// Largest fill in bytes with which a stream of kernels began.
   std::size_t mostFilledFirst = 0;
   /// Larger allocations fail.
   std::size_t mostBytes = std::size_t{1} << 30;
   /// Fills fail.
   bool refusesFills = false;
   std::uint64_t polls() const { return pollCount; }
-  /// Writes that were put on a stream to wait there.
+  /// Number of writes that wait on a stream until a word has its value.
   std::uint64_t writesArmed() const { return armedWrites; }
   std::uint64_t blocksRun() const {
     std::unique_lock lock(mutex);
     return blockCount;
   }
-  /// Takes blocksRun() when the device goes away.
+  /// Gets blocksRun() when the device is destroyed.
   std::uint64_t *blocksRunAtEnd = nullptr;
 
   const DeviceInfo &info() const override { return facts; }
@@ -181,7 +185,7 @@ public:
   Result<void> synchronize(StreamId stream) override;
   Result<bool> waitFor(StreamId later, StreamId earlier) override;
   bool isHeldUp(StreamId earlier) override { return holdsUp && unwaitable == earlier; }
-  /// Of streams that stand for an application's: none is ever used here.
+  /// For streams that stand for the application's; no test uses such a stream here.
   bool hasNews(StreamId) override { return false; }
 
 private:
@@ -194,7 +198,7 @@ private:
     ModuleId module{};
     std::vector<bundle::Parameter> parameters;
   };
-  struct Inside { // where a worker of checkpoint is
+  struct Inside { // position of a checkpoint worker
     bool isInside = false;
     std::uint32_t block = 0, point = 0; // the poll that comes
     bool hasStarted = false;
@@ -206,19 +210,20 @@ private:
     std::vector<std::uint32_t> left; // physical blocks that have not finished
     bool started = false;
     std::vector<Inside> inside;      // by worker
-    std::set<std::uint32_t> staying; // those that take no further block
+    std::set<std::uint32_t> staying; // workers that take no further block
   };
   struct Work {
-    std::function<bool()> ready, run; // run: whether the work is done
+    std::function<bool()> ready, run; // run: returns whether the work is done
   };
   static bool isReady(const Work &work) { return !work.ready || work.ready(); }
   struct FakeStream {
     StreamPriority priority = StreamPriority::High;
     bool confined = false;
-    bool isGone = false; // destroyed; what is on it still runs
+    bool isGone = false; // destroyed; work on it still runs
     std::deque<Work> queue;
     std::uint64_t put = 0, done = 0;
-    std::map<StreamId, std::uint64_t> awaited; // of others, how much it comes behind
+    // By other stream: the number of its operations that must be over first.
+    std::map<StreamId, std::uint64_t> awaited;
     std::size_t filledFirst = 0;
   };
 

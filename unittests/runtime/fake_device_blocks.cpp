@@ -1,4 +1,4 @@
-// How the fake device runs the blocks of a launch: one at a time, each variant as abi.h says.
+// Runs the blocks of a launch on the fake device: one block at a time, each variant as abi.h says.
 #include "fake_device.h"
 
 #include "tally/runtime/control_word.h"
@@ -38,7 +38,8 @@ static tally_control_mode modeOf(const tally_launch_params &params) {
   return decodeControl(*reinterpret_cast<const std::uint64_t *>(params.control)).mode;
 }
 
-/// One turn of a worker: a poll, and a block unless it leaves, naps or stays. Whether it leaves.
+/// Runs one turn of a worker: a poll, and then a block unless the worker leaves, sleeps or stays.
+/// Returns whether the worker leaves.
 bool FakeDevice::runWorker(Running &launch, std::uint32_t worker,
                            const tally_launch_params &params) {
   bool yields = toldToYield(params);
@@ -66,8 +67,8 @@ bool FakeDevice::runWorker(Running &launch, std::uint32_t worker,
   return false;
 }
 
-/// The same for checkpoint, where each block has two polls of its own before it does its work: a
-/// turn is a poll and what follows it, up to the next.
+/// The same for checkpoint. Each block polls twice before it does its work: a turn is a poll and
+/// the code up to the next poll.
 bool FakeDevice::runSavingWorker(Running &launch, std::uint32_t worker,
                                  const tally_launch_params &params) {
   constexpr std::uint32_t lastPoint = 1;
@@ -76,7 +77,7 @@ bool FakeDevice::runSavingWorker(Running &launch, std::uint32_t worker,
   launch.inside.resize(launch.shape.grid.x);
   auto &[isInside, block, point, hasStarted] = launch.inside[worker];
   if (!std::exchange(hasStarted, true) && params.resume != 0 && header->launch == params.resume) {
-    // Restored, and on to the next poll whatever the word says.
+    // A restored block goes on to its next poll, even when the word asks to stop.
     isInside = true;
     block = header->block;
     point = header->point + 1;
@@ -103,7 +104,8 @@ bool FakeDevice::runSavingWorker(Running &launch, std::uint32_t worker,
   return false;
 }
 
-/// Runs one block of the launch, or one turn of a persistent worker; whether the launch is done.
+/// Runs one block of the launch, or one turn of a persistent worker. Returns whether the launch is
+/// done.
 bool FakeDevice::runBlock(Running &launch) {
   if (!launch.started) {
     launch.started = true;

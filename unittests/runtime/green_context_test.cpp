@@ -17,7 +17,7 @@ using namespace tally::runtime;
 
 namespace {
 
-/// What the driver was asked for, and has.
+/// A driver that records the requests for contexts and streams, and its live objects.
 struct FakeDriver {
   std::set<std::uintptr_t> contexts, streams;
   std::uintptr_t made = 0;

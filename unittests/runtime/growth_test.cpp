@@ -1,4 +1,4 @@
-// Streams, clients and modules are made, used and destroyed 10,000 times, and nothing grows.
+// Makes, uses and destroys streams, clients and modules 10,000 times; the memory must not grow.
 #include "arena_folder.h"
 #include "counted_allocations.h"
 #include "opened.h"
@@ -16,9 +16,9 @@ using namespace tally::runtime;
 
 namespace {
 
-/// Calls `round` until what it has set up once is there, and then so many times more. Whether each
-/// leaves a block, or 8 bytes in one that grows, is seen from 10,000 rounds on; a block from 1,000.
-/// The turnarounds that statistics() gives are meant to be kept, up to 65,536 of them.
+/// Calls `round` until its one-time allocations exist, and then `rounds` times more. 10,000 rounds
+/// show a leak of a block, or of 8 bytes per round in a growing block; 1,000 rounds show a leaked
+/// block. The runtime keeps the turnarounds of statistics() on purpose, up to 65,536.
 void checkFlat(const Runtime &runtime, int rounds, const std::function<void(int)> &round) {
   constexpr int before = 300;
   for (int i = 0; i < before; ++i)
@@ -83,7 +83,7 @@ void roundsOnFake(const RuntimeOptions &options, int rounds) {
   CHECK(opened.device->functionsHeld() == functions);
   CHECK(opened.device->modulesHeld() == 1);
   CHECK(opened.device->endedBusy == 0);
-  // Handles begin anew only where all places were free.
+  // Handles start again from the first place only where all places were free.
   CHECK((static_cast<std::uint64_t>(opened.stream(Class::High)) & 0xffffffff) <= 2);
   CHECK((static_cast<std::uint64_t>(opened.client(Class::High)) & 0xffffffff) <= 3);
 }
@@ -137,7 +137,7 @@ TEST_CASE("adopted streams and functions") {
 }
 
 TEST_CASE("on the emulator") {
-  // out[0] += 1, and a variable of the module's own, whose memory goes with it.
+  // out[0] += 1; the module has a variable, whose memory goes with the module.
   bundle::Bundle bundle;
   bundle.images.push_back({bundle::ImageFormat::Ptx, 80, R"(.version 8.0
 .target sm_80

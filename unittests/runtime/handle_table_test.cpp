@@ -1,4 +1,4 @@
-// Handles: of what is gone they are nobody's, though its place is used again.
+// Handles: a handle of a destroyed object stays invalid, even when its place is used again.
 #include "base/handle_table.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ TEST_CASE("a handle finds its entry until it is closed, and nothing afterwards")
   CHECK(table.find(first) == nullptr);
   CHECK(table.close(first) == nullptr);
   CHECK(table.describe(first) == "1, which was destroyed");
-  // Its place is not used before it is erased.
+  // The table reuses the place only after the erase.
   CHECK(table.entries().size() == 2);
   CHECK(*table.add(std::make_shared<int>(30)) == 3);
   table.erase(first);

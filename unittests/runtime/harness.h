@@ -1,5 +1,5 @@
-// The dispatcher's parts on a FakeDevice, driven step by step by one thread under a clock that is
-// set by hand: the same seed gives the same run.
+// The dispatcher's parts on a FakeDevice. One thread drives them step by step, with a clock that
+// the test sets: the same seed gives the same run.
 #ifndef TALLY_UNITTESTS_RUNTIME_HARNESS_H
 #define TALLY_UNITTESTS_RUNTIME_HARNESS_H
 
@@ -35,7 +35,7 @@ struct Harness {
     high->wakeTrace().to(trace);
     DispatcherOptions options;
     options.policy = std::move(policy);
-    // The smallest ring, so that it goes round often.
+    // The smallest ring, so that it wraps often.
     options.lane = {std::move(kinds), wordAddress, clock, 64};
     options.lane.warn = [this](const std::string &text) { warnings.push_back(text); };
     options.lane.smsOfNonPreemptible = smsOfNonPreemptible;
@@ -124,8 +124,8 @@ struct Harness {
   FakeDevice device;
   std::mt19937_64 random;
   Nanoseconds now{1000000};
-  std::uint64_t mostStep = 3000;     ///< nanoseconds between two things that runRandomly() does
-  std::vector<std::string> warnings; ///< the lanes'
+  std::uint64_t mostStep = 3000; ///< largest time in nanoseconds between two steps of runRandomly()
+  std::vector<std::string> warnings;                  ///< the lanes'
   std::vector<std::unique_ptr<LoadedKernel>> kernels; ///< in the order of mixNames
   StreamId control{};
   DevicePtr wordAddress = 0;
@@ -137,15 +137,15 @@ struct Harness {
   std::vector<Words> hostOut;
   Dim3 block{64, 1, 1};
   std::uint32_t sharedBytes = 0; ///< dynamic, of each launch
-  int openRequests = 0;          ///< scopes of high priority that a test has begun and not ended
+  int openRequests = 0;          ///< high-priority scopes that a test has opened and not closed
 };
 
-/// How often what is done next, of the sum.
+/// Relative frequencies of the next step's kinds.
 struct Mood {
   std::uint64_t submit, dispatch, device, wake, end;
 };
 
-/// Runs a program under random interleavings of application, dispatcher, device and requests.
+/// Runs a program with random interleavings of application, dispatcher, device and requests.
 inline void runRandomly(Harness &harness, const Program &program, const Mood &mood) {
   std::mt19937_64 &random = harness.random;
   std::size_t next = 0;

@@ -1,5 +1,5 @@
-// The room that pausing work leaves: what fits how, what launches of high priority make of it, and
-// that nothing pauses which leaves less.
+// The headroom that pausing work leaves: its computation, the effect of high-priority launches on
+// it, and a check that work which leaves less does not pause.
 #include "harness.h"
 #include "planning/headroom.h"
 
@@ -28,7 +28,7 @@ struct H200Headroom : Headroom {
   explicit H200Headroom(std::uint32_t percent = 25) { open(h200, percent); }
 };
 
-/// benchmarks/colocation: a layer of a request, and the blocks of its trainings.
+/// Kernels of benchmarks/colocation: one layer of a request, and the blocks of its training jobs.
 constexpr Block layer{256, 14}, gemm{256, 45, 8208}, attention{256, 62, 41232};
 
 } // namespace
@@ -43,7 +43,8 @@ TEST_CASE("the reserve is left as long as nothing is known") {
   CHECK(beside({256, 32, 200 << 10}, 1, reserve) == 0); // all but 28 KB
   CHECK(beside({64, 32}, 3, reserve) == 3);
   CHECK(beside({32, 32}, 32, reserve) == 24); // places for blocks
-  CHECK(beside({32, 255}, 8, reserve) == 4);  // a quarter of each part's registers is no warp's
+  // A quarter of each partition's registers does not hold a warp.
+  CHECK(beside({32, 255}, 8, reserve) == 4);
   // The products of benchmarks/workloads (docs/design/kinds.md).
   CHECK(beside({128, 214, 80 << 10}, 2, reserve) == 1);
   CHECK(beside({128, 226, 80 << 10}, 2, reserve) == 1);
@@ -72,7 +73,7 @@ TEST_CASE("what a launch takes is left, and no more") {
   CHECK(see(headroom, layer, 133));
   CHECK(headroom.now() == Footprint{512, 8192, 2048, 2});
   CHECK(headroom.version() > version);
-  // The most of each resource, of whichever launch.
+  // The largest need of each resource, over all launches.
   CHECK(see(headroom, {32, 16, 20 << 10}, 1));
   CHECK(headroom.now() == Footprint{512, 8192, 21 << 10, 2});
   // Never more than the reserve.
@@ -90,7 +91,7 @@ TEST_CASE("shared memory keeps more of them than leave the room from an SM") {
   H200Headroom requests;
   CHECK(see(requests, layer, 132));
   Footprint headroom = requests.now();
-  // As many of these as shared memory alone lets an SM have, and one less.
+  // As many blocks as an SM holds by shared memory alone, and one fewer.
   for (std::uint32_t most = 2; most <= 6; ++most) {
     CAPTURE(most);
     Block block{32, 16, (228 << 10) / most / 128 * 128 - 1024};
@@ -101,14 +102,14 @@ TEST_CASE("shared memory keeps more of them than leave the room from an SM") {
           headroom.sharedBytes);
   }
   CHECK(beside(Block{32, 16, padded(attention, 3, 4, headroom).shared}, 32, {}) == 3);
-  // No more of them fit anyway.
+  // The SM holds no more of these blocks anyway.
   CHECK(padded({256, 32, 70 << 10}, 3, 3, headroom).shared == 70 << 10);
-  // The L1 would lose most of what it has.
+  // The padding would take most of the L1 cache.
   CHECK(padded(gemm, 4, 5, headroom).shared == gemm.shared);
   CHECK(padded({256, 32}, 7, 8, headroom).shared == 0);
   Footprint reserve = H200Headroom().now();
   CHECK(padded(attention, 3, 4, reserve).shared > attention.shared);
-  // What keeps a fifth of an SM from it leaves no quarter.
+  // A footprint that takes four fifths of an SM leaves less than a quarter.
   CHECK(padded({128, 16, 44 << 10}, 4, 5, headroom).shared > 44 << 10);
   CHECK(padded({128, 16, 44 << 10}, 4, 5, reserve).shared == 44 << 10);
   DeviceInfo small = h200;
@@ -123,7 +124,7 @@ TEST_CASE("shared memory keeps more of them than leave the room from an SM") {
 TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
   for (bool asks : {false, true}) {
     FakeDevice device(1);
-    device.setRegisters(20480); // room for one beside the reserve
+    device.setRegisters(20480); // space for one block beside the reserve
     device.setShared(227 << 10);
     bundle::Bundle bundle = mixBundle(device, 4);
     bundle.kernels[0].readsSharedSize = asks;
@@ -146,10 +147,10 @@ TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
 
 TEST_CASE("warps lie on the four parts of an SM") {
   H200Headroom headroom;
-  CHECK(see(headroom, {32, 128}, 132)); // a quarter of a part's registers
+  CHECK(see(headroom, {32, 128}, 132)); // a quarter of a partition's registers
   CHECK(headroom.now() == Footprint{128, 16384, 1024, 1});
   CHECK_FALSE(see(headroom, {32, 129}, 132));
-  // Nine warps take three places of one part, so as much as twelve.
+  // Nine warps need three places in one partition, so as many resources as twelve warps.
   CHECK(footprintOf({32, 0, 0}, shapeOf({288}, 1)) == Footprint{384, 12288, 1024, 1});
   CHECK(footprintOf({32, 0, 0}, shapeOf({288}, 1), 2) == Footprint{640, 20480, 2048, 2});
 }
@@ -177,7 +178,7 @@ TEST_CASE("what does not fit the reserve is said, and what is not known takes it
   H200Headroom headroom;
   CHECK(see(headroom, {512, 32}, 132));
   CHECK_FALSE(see(headroom, {1024, 32}, 1));
-  CHECK_FALSE(see(headroom, {512, 33}, 1)); // given out by 8 a thread
+  CHECK_FALSE(see(headroom, {512, 33}, 1)); // the device allocates 8 registers per thread at a time
   CHECK(see(headroom, {128, 32, 55 << 10}, 1));
   CHECK_FALSE(see(headroom, {128, 32, 56 << 10}, 1)); // and 1 KB of the system's
   CHECK(headroom.knowsAll());
@@ -223,8 +224,8 @@ TEST_CASE("a graph's kernels come one after the other, or beside each other") {
 
 namespace {
 
-/// Launches on the fake device: two SMs, of which each has room for two blocks (256 threads of 32
-/// registers) or for one and the reserve.
+/// Launches on the fake device with two SMs. Each SM has space for two blocks (256 threads with 32
+/// registers), or for one block and the reserve.
 struct Roomy : Harness {
   static constexpr std::uint32_t one = 2, both = 4; // workers of the device
 
@@ -259,7 +260,8 @@ struct Roomy : Harness {
     for (int i = 0; i < count; ++i)
       turn();
   }
-  /// Before a request launches 128 threads of so many registers on each SM.
+  /// Tells the runtime, before a request, of a launch of 128 threads with that many registers on
+  /// each SM.
   void seeLaunch(std::uint32_t registers) {
     high->headroom().noteLaunchOn(*stream);
     if (!high->headroom().see({registers, 0, 0}, {{2, 1, 1}, {128, 1, 1}, 0}))
@@ -287,7 +289,7 @@ struct Roomy : Harness {
   std::size_t next = 0;
   HighStream *stream = nullptr;
   std::vector<std::uint32_t> grids; // of launches
-  std::vector<bool> isPadded;       // likewise: they have more shared memory
+  std::vector<bool> isPadded;       // likewise: whether they have more shared memory
 };
 
 } // namespace
@@ -329,7 +331,7 @@ TEST_CASE("what leaves enough pauses though it was planned before") {
   run.seeLaunch(16);
   run.turns(5);
   CHECK(run.word->isPausing());
-  run.seeLaunch(40); // the launch under way has the reserve's workers
+  run.seeLaunch(40); // the running launch has the reserve's number of workers
   run.turns(5);
   CHECK(run.word->isPausing());
   REQUIRE(run.high->endRequest());
@@ -371,7 +373,7 @@ TEST_CASE("nothing pauses for what takes more until that is left") {
   CHECK(run.word->currentEpoch() == epoch + 1);
   run.turns(200); // until it has left
   REQUIRE(run.high->endRequest());
-  // The rest of the launch leaves the room, and pauses again.
+  // The rest of the launch leaves the headroom, and pauses again.
   for (int i = 0; i < 1000 && run.grids.size() == 1; ++i)
     run.turn();
   run.turns(3);
@@ -393,7 +395,7 @@ TEST_CASE("what is known to fit is not waited for without end") {
     run.begin();
     REQUIRE(run.high->beginRequest());
     run.turns(5);
-    // Something that is not done before the device comes to it.
+    // Work that is not done before the device reaches it.
     REQUIRE(run.high->beginCall(*run.stream));
     REQUIRE(run.device.waitFor(id, run.control));
     REQUIRE(run.device.fill(id, run.memory[0][0], std::byte{0}, 0));

@@ -1,4 +1,5 @@
-// What is known of launches of one shape, and which kind that makes of the next one.
+// The measurements of launches of one shape, and the kind that follows from them for the next
+// launch.
 #include "harness.h"
 
 #include "planning/kind_choice.h"
@@ -22,7 +23,7 @@ KindChoice profileOf(Nanoseconds saveTime = 0us) {
                      way(std::nullopt)});
 }
 
-/// What is taken after a launch of which blocks take that long.
+/// Returns the choice after a launch whose blocks took that long.
 Kind after(KindChoice &profile, Nanoseconds block) {
   profile.pick(20us, false)->blocks->add(block);
   return *profile.pick(20us, false)->kind;
@@ -37,7 +38,7 @@ TEST_CASE("between blocks while nothing is known; inside of them where they are 
   KindChoice brief = profileOf();
   CHECK(after(brief, 12us) == Kind::Persistent);
   CHECK(after(brief, 15us) == Kind::Persistent);
-  // Slightly above the bound is not worth it; the user's bound counts.
+  // A small excess over the bound does not change the choice; the user's bound counts.
   KindChoice slightly = profileOf();
   CHECK(after(slightly, 22us) == Kind::Persistent);
   KindChoice generous = profileOf();
@@ -60,7 +61,7 @@ TEST_CASE(
 }
 
 TEST_CASE("what saving takes counts") {
-  // A request waits for the poll and for all blocks to be saved.
+  // A request waits for the poll and until all blocks are saved.
   KindChoice medium = profileOf(256us);
   CHECK(after(medium, 200us) == Kind::Persistent);
   CHECK(after(medium, 300us) == Kind::Persistent);

@@ -1,4 +1,4 @@
-// Launches of one kernel whose kind the lane chooses by what they take.
+// Launches of one kernel; the lane chooses the kind by measured durations.
 #ifndef TALLY_UNITTESTS_RUNTIME_KIND_LAUNCHES_H
 #define TALLY_UNITTESTS_RUNTIME_KIND_LAUNCHES_H
 
@@ -24,7 +24,7 @@ inline const std::vector<Kind> everyKind = {Kind::Persistent, Kind::Guard, Kind:
                                             Kind::Checkpoint};
 
 /// Launches of one kernel and shape, one after the other on one stream. Blocks run one at a time
-/// and a wave is four of them, so what is seen as a block's time is that of four.
+/// and a wave has four blocks, so the measured time of a block is that of four.
 struct Launches : Harness {
   explicit Launches(std::size_t count, std::vector<Kind> kinds = everyKind,
                     std::uint32_t recordBytes = 32, Dim3 grid = {24, 1, 1},
@@ -45,7 +45,7 @@ struct Launches : Harness {
     dispatcher->step();
     device.advance();
   }
-  /// The blocks that it runs, by their kind.
+  /// Runs launch `n`; returns the number of its blocks by kind.
   std::map<std::optional<Kind>, int> run(std::size_t n) {
     blocks.clear();
     REQUIRE(submit(program, n));
@@ -54,7 +54,7 @@ struct Launches : Harness {
     REQUIRE(allFinished());
     return blocks;
   }
-  /// A launch that comes behind that stream of the application's; nothing: behind none.
+  /// Submits a launch behind that stream of the application's; nothing: behind no stream.
   void submitBehind(std::optional<StreamId> ahead) {
     Operation operation;
     operation.stream = streams[0].get();
@@ -73,7 +73,7 @@ struct Launches : Harness {
     CHECK((outcome() == runInOrder(program)));
     return last;
   }
-  /// In the block behind so many a request comes, and ends when nothing runs any more.
+  /// Makes a request in the block after that many; the request ends when no work runs any more.
   void stopBehind(int count) {
     inBlock = [this, count, seen = 0]() mutable {
       if (++seen == count)
@@ -86,7 +86,8 @@ struct Launches : Harness {
 
   Program program;
   Nanoseconds eachBlock = 1us;
-  Nanoseconds took{0}; ///< what launches of submitBehind() took before, past the lane
+  /// Duration that launches of submitBehind() had before, measured without the lane.
+  Nanoseconds took{0};
   std::function<void()> inBlock;
   std::map<std::optional<Kind>, int> blocks;
   Words scratch = Words(2 * Program::words);

@@ -1,8 +1,7 @@
-// Puts that may be late (records of events): what follows goes ahead of them, and they are made
-// once all before them is done.
-//
-// What it guards against: an event that is seen before a launch that yielded is over, or before one
-// that follows a yield; a put that is never made; and puts that hold up what follows.
+// Late puts (records of events): later operations go ahead of them, and the puts are made once all
+// earlier operations are done. The defects that it guards against: an event is seen before the end
+// of an earlier launch that yielded, or of a launch after a yield; a put is never made; a put holds
+// up later operations.
 #include "harness.h"
 
 #include <map>
@@ -14,10 +13,10 @@ namespace {
 
 constexpr std::size_t nonPreemptibleKernel = 4;
 
-/// Launches, copies and kernels that cannot yield, each followed by a record with a chance.
+/// Launches, copies and kernels that cannot yield; a record follows each with some probability.
 struct Recorded {
   Program program;
-  std::vector<bool> isFollowed; ///< by a record, by step
+  std::vector<bool> isFollowed; ///< by step: whether a record follows it
 
   static Recorded make(std::uint64_t seed, std::size_t length) {
     Recorded made;
@@ -37,7 +36,7 @@ struct Recorded {
   }
 };
 
-/// Whether records are seen only behind all that was submitted before them.
+/// Checks that records are seen only after all operations submitted before them.
 class Watcher {
 public:
   Watcher(Harness &harness, const Recorded &recorded)
@@ -77,7 +76,7 @@ public:
   }
 
   bool isOver() const { return over == records; }
-  /// After each step of the device.
+  /// Called after each step of the device.
   void look() {
     for (std::size_t n = 0; n < seen.size(); ++n)
       if (seen[n] != 0 && !isSeen[n]) {
@@ -87,7 +86,7 @@ public:
       }
   }
 
-  std::uint64_t records = 0, made = 0, late = 0; ///< submitted, put, put behind what follows
+  std::uint64_t records = 0, made = 0, late = 0; ///< submitted; put; put after later operations
   bool isRight = true;
 
 private:
@@ -107,7 +106,7 @@ private:
   DevicePtr marker = 0;
   std::vector<std::uint64_t> seen;
   std::vector<bool> isSeen;
-  std::map<std::uint64_t, std::uint64_t> blocks; ///< that have run, by step's key
+  std::map<std::uint64_t, std::uint64_t> blocks; ///< number of blocks that have run, by step's key
   std::uint64_t launches = 0, over = 0;
 };
 

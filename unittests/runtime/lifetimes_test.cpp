@@ -1,4 +1,4 @@
-// Streams, clients and modules end, and are made again, with all of the runtime's threads.
+// Streams, clients and modules are destroyed and made again, with all of the runtime's threads.
 #include "harness.h"
 #include "opened.h"
 
@@ -33,7 +33,7 @@ Result<void> launchOne(Opened &opened, Stream stream, Kernel kernel, DevicePtr m
 
 DevicePtr someMemory(Opened &opened) { return *opened.runtime->allocate(Program::words * 8); }
 
-/// Gives another thread time in which it could do what it must not.
+/// Waits a while, in which another thread could wrongly set the flag.
 bool comesSoon(const std::atomic<bool> &flag) {
   for (int i = 0; i < 30 && !flag; ++i)
     std::this_thread::sleep_for(1ms);
@@ -169,7 +169,8 @@ TEST_CASE("free waits for a stream that another thread destroys") {
   REQUIRE(runtime.beginRequest(server));
   REQUIRE(launchOne(opened, training, opened.kernels[0], memory));
   std::thread destroyer([&] { CHECK(runtime.destroyStream(training)); });
-  std::this_thread::sleep_for(10ms); // its handle has ended by now, or free() sees a stream more
+  // Its handle is invalid by now; otherwise free() would see one more stream.
+  std::this_thread::sleep_for(10ms);
   std::atomic<bool> isFree{false};
   std::thread owner([&] {
     CHECK(runtime.free(memory));
@@ -197,7 +198,7 @@ TEST_CASE("streams and clients are destroyed while another thread waits for all 
     CHECK(runtime.free(memory));
     isFree = true;
   });
-  std::this_thread::sleep_for(10ms); // it waits by now, or sees fewer streams
+  std::this_thread::sleep_for(10ms); // it waits by now; otherwise it would see fewer streams
   CHECK(runtime.destroyStream(idle));
   CHECK(runtime.destroyStream(serving));
   CHECK(runtime.destroyClient(opened.client(Class::BestEffort)));
@@ -245,7 +246,7 @@ TEST_CASE("the device is not asked about a stream that was released, whose scope
   CHECK(high.endRequest(std::span(&stream, 1)));
   high.release(*stream);
   CHECK(adopt() == stream);
-  CHECK_FALSE(stream->isNamed); // no request has named the new one
+  CHECK_FALSE(stream->isNamed); // no request has named the new stream
   call();
   high.release(*stream);
   asked = 0;
@@ -281,12 +282,13 @@ TEST_CASE("a fault ends streams, clients and modules too, and nothing hangs") {
 
 namespace {
 
-/// Lets all run, and keeps what it was shown of client 0.
+/// Permits all work, and records the progress that it saw of client 0.
 struct Watching {
   static constexpr bool usesClients = true, limitsSms = false;
   struct Seen {
     std::mutex mutex;
-    std::vector<ClientProgress> progress; ///< by generation: the first and the last of each
+    /// By generation: the first and the last progress of each.
+    std::vector<ClientProgress> progress;
   };
   std::shared_ptr<Seen> seen = std::make_shared<Seen>();
 
@@ -356,7 +358,7 @@ TEST_CASE("a stream of the program's carries high priority, and stays the progra
     CHECK(opened.device->adoptedHeld() == 0);
     CHECK(opened.device->streamsHeld() == streams);
     CHECK(*opened.device->isIdle(native));
-    // What is kept of it serves another stream.
+    // The runtime's record of the stream serves another stream.
     CHECK(runtime.destroyStream(*runtime.createStream(server)));
     REQUIRE(opened.device->destroyStream(native));
 
@@ -424,7 +426,7 @@ TEST_CASE("the emulator has no streams and functions of a program's") {
 
 namespace {
 
-/// Makes, uses and destroys; the number of a thread says what.
+/// Makes, uses and destroys objects; the thread's number selects their kind.
 void comeAndGo(Opened &opened, std::size_t thread, int rounds, const std::atomic<bool> &stop) {
   Runtime &runtime = *opened.runtime;
   Class clientClass = thread % 2 == 0 ? Class::BestEffort : Class::High;

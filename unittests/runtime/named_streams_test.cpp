@@ -1,5 +1,5 @@
-// Streams that a request has named: their implicit scopes end with it, or with their work, and no
-// later.
+// Streams that a request names: their implicit scopes close with the request or with their work,
+// and no later.
 #include "requests/request_scope_tracker.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Two streams on a device that says what the test wants, by a clock that the test sets.
+/// Two streams on a device whose answers the test sets, with a clock that the test sets.
 struct Streams {
   struct Device final : SignalDevice {
     bool idle = true;

@@ -1,4 +1,4 @@
-# The runtime never links LLVM: no such symbol in the library, no such library behind a program.
+# The runtime never links LLVM: the library has no LLVM symbol, and a program needs no LLVM library.
 #   cmake -DNM=nm -DREADELF=readelf -DLIBRARIES=a.a,b.a -DPROGRAM=p -P no_llvm_test.cmake
 string(REPLACE "," ";" libraries "${LIBRARIES}")
 foreach(library ${libraries})
@@ -8,7 +8,7 @@ foreach(library ${libraries})
   if(NOT status EQUAL 0 OR length LESS 100)
     message(FATAL_ERROR "${NM} found no symbols in ${library}")
   endif()
-  # "4llvm" as in a mangled _ZN4llvm..., and LLVM's C interface.
+  # "4llvm" as in a mangled _ZN4llvm..., and the names of LLVM's C interface.
   string(REGEX MATCH "[^\n]*(4llvm|LLVM|llvm_)[^\n]*" found "${symbols}")
   if(found)
     message(FATAL_ERROR "${library} names LLVM: ${found}")

@@ -1,4 +1,4 @@
-// Kernels that cannot yield: how many of them a request may have to wait for.
+// Non-preemptible kernels: the number of them that a request may have to wait for.
 #include "harness.h"
 
 #include <optional>
@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A harness for launches of the kernel without variants, of one block each, which moves the clock.
+/// A harness for one-block launches of the kernel without variants. Each launch advances the clock.
 struct Timed {
   explicit Timed(std::size_t launches, Nanoseconds each, PriorityPolicy policy = {})
       : program(Program::launches(launches, 4, {1, 1, 1})), harness(1, {Kind::Guard}, policy),
@@ -26,14 +26,14 @@ struct Timed {
     }
     return harness.statistics().physicalLaunches;
   }
-  /// Runs one kernel to its end, and whatever is behind it that takes no time.
+  /// Runs one kernel to its end, and the operations behind it that take no time.
   void runOne() {
     std::uint64_t before = harness.device.blocksRun();
     while (harness.device.blocksRun() == before)
       REQUIRE(harness.device.advance());
     harness.now += each;
   }
-  /// One launch alone, from the call to its end.
+  /// Makes one launch alone, from the call to its end.
   void learnOne() {
     submit(1);
     sendAll();
@@ -62,9 +62,9 @@ TEST_CASE("short ones are sent ahead up to the bound, and on as they end") {
   Timed timed(20, 3us);
   timed.learnOne();
   timed.submit(19);
-  // 20 us: six of 3 us.
+  // 20 us hold six launches of 3 us.
   CHECK(timed.sendAll() == 1 + 6);
-  // What ended by the clock makes room before its marker was seen.
+  // A launch that is over by the clock frees its time before its marker is seen.
   timed.harness.now += 3us;
   CHECK(timed.sendAll() == 1 + 7);
 }
@@ -74,8 +74,8 @@ TEST_CASE("what the host adds to a launch on an idle device is no part of what i
   timed.harness.device.setLaunchTurn(10us);
   timed.learnOne();
   timed.submit(19);
-  CHECK(timed.sendAll() == 1 + 10); // 20 us: ten of 2 us
-  // The turn is no part of what has run either.
+  CHECK(timed.sendAll() == 1 + 10); // 20 us: ten launches of 2 us
+  // The duration of the launch call does not count as running time either.
   timed.harness.now += 10us;
   CHECK(timed.sendAll() == 1 + 10);
   timed.harness.now += 2us;
@@ -93,7 +93,8 @@ TEST_CASE("of several, one may take as long as it does now and then, and not all
   for (int i = 0; i < 10; ++i)
     timed.learnOne();
   timed.submit(14);
-  CHECK(timed.sendAll() == 52 + 3); // 20 us: three of 2.3, and 11.7 that one may take longer
+  // 20 us: three launches of 2.3 us, and 11.7 us by which one may take longer.
+  CHECK(timed.sendAll() == 52 + 3);
 }
 
 TEST_CASE("longer than the bound: the next goes when the one before is about to end") {
@@ -134,7 +135,7 @@ TEST_CASE("what is unknown waits for an idle time, but not for ever") {
   while (harness.device.advance()) {
   }
   timed.sendAll();
-  // Known by now, it needs none.
+  // The kernel's duration is known now, so the launch needs no measurement.
   request();
   timed.submit(1);
   CHECK(timed.sendAll() == 2);
@@ -152,7 +153,7 @@ TEST_CASE("patience ends the wait of what is unknown") {
     if (timed.sendAll() == 1)
       break;
   }
-  CHECK(rounds == 100); // held back since the first of them
+  CHECK(rounds == 100); // held back since the first of the requests
 }
 
 TEST_CASE("none goes behind what can yield and has not ended, but where its stream can wait") {
@@ -171,7 +172,7 @@ TEST_CASE("none goes behind what can yield and has not ended, but where its stre
 
 namespace {
 
-/// Of the kernel without variants, then one with `guard` of so many blocks, then again.
+/// Launches in turns: the kernel without variants, and a `guard` launch with that many blocks.
 struct Alternating : Timed {
   explicit Alternating(std::size_t pairs, std::uint32_t blocks = 1) : Timed(1, 3us) {
     program.steps.clear();
@@ -183,7 +184,7 @@ struct Alternating : Timed {
     harness.device.onBlock = [this](std::optional<Kind> kind) { kinds.push_back(kind); };
   }
   ~Alternating() { harness.device.onBlock = {}; } // before `kinds` is gone
-  std::vector<std::optional<Kind>> kinds;         ///< of the blocks that ran
+  std::vector<std::optional<Kind>> kinds;         ///< kinds of the blocks that ran
 };
 
 } // namespace
@@ -193,7 +194,8 @@ TEST_CASE("a short launch between two without a variant goes as they do") {
   timed.learnOne();
   timed.learnOne();
   timed.submit(6);
-  // All at once: the last one has no such kernel behind it, and is told to yield as ever.
+  // All go at once: no non-preemptible kernel follows the last one, which is asked to yield as
+  // usual.
   CHECK(timed.sendAll() == 2 + 6);
   for (int i = 0; i < 6; ++i)
     timed.runOne();
@@ -204,7 +206,7 @@ TEST_CASE("a short launch between two without a variant goes as they do") {
   const std::optional<Kind> userKernel, guard = Kind::Guard;
   CHECK(timed.kinds == std::vector{userKernel, guard, userKernel, userKernel, userKernel,
                                    userKernel, userKernel, guard});
-  // It is none of those that went through a variant.
+  // The launch does not count among the launches through a variant.
   CHECK(timed.harness.statistics().launchesByKind[static_cast<std::size_t>(Kind::Guard)] == 2);
   CHECK(timed.harness.outcome().buffers == runInOrder(timed.program).buffers);
 }
@@ -230,7 +232,7 @@ TEST_CASE("random programs with short launches between those without variants ar
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     Harness harness(seed, {Kind::Guard},
                     PriorityPolicy{.idleBeforeUnknown = 1us, .patience = 10us});
-    harness.mostStep = seed % 3 == 0 ? 300 : 60; // short enough that most launches are
+    harness.mostStep = seed % 3 == 0 ? 300 : 60; // short enough for most launches
     harness.device.waitsForWords = seed % 2 == 0;
     Program program = Program::make(harness.random, 1 + seed % 2, 80, 2);
     std::uint64_t launches = 0, without = 0;
@@ -251,13 +253,14 @@ TEST_CASE("random programs with short launches between those without variants ar
     yields += statistics.yields;
     left += launches - without - statistics.launchesByKind[static_cast<std::size_t>(Kind::Guard)];
   }
-  // Else the test would show nothing.
+  // Otherwise the test would prove nothing.
   CHECK(yields > 500);
   CHECK(left > 500);
 }
 
 TEST_CASE("two lanes share the bound") {
-  std::optional<LaneStream> other; // outlives the lane, which still has work of it at the end
+  // Outlives the lane, which still has an operation on it at the end.
+  std::optional<LaneStream> other;
   Timed timed(3, 15us);
   Harness &harness = timed.harness;
   timed.learnOne();
@@ -274,7 +277,7 @@ TEST_CASE("two lanes share the bound") {
   auto bytes = std::as_bytes(std::span(&arguments, 1));
   operation.parameters.assign(bytes.begin(), bytes.end());
   REQUIRE(other->lane.submit(std::move(operation)));
-  CHECK(timed.sendAll() == 2); // 15 us and 15 us are more than 20
+  CHECK(timed.sendAll() == 2); // 15 us and 15 us exceed 20 us
   harness.streams.pop_back();
 }
 
@@ -291,7 +294,7 @@ TEST_CASE("a duration is predicted from the last ones, but for one outlier") {
   CHECK(estimate.high() == 10us);
   CHECK(estimate.mean() < 11us);
   estimate.add(50us);
-  CHECK(estimate.high() == 50us); // two of them: it may take that long
+  CHECK(estimate.high() == 50us); // two of the measurements: a launch may take that long
   for (int i = 0; i < 64; ++i)
     estimate.add(10us);
   CHECK(estimate.high() == 10us);

@@ -1,4 +1,4 @@
-// The runtime's interface on the fake device, with all its threads.
+// The runtime's interface over the fake device, with all its threads.
 #ifndef TALLY_UNITTESTS_RUNTIME_OPENED_H
 #define TALLY_UNITTESTS_RUNTIME_OPENED_H
 
@@ -21,7 +21,7 @@ struct Opened {
   std::vector<Kernel> kernels; ///< in the order of mixNames
 
   Client client(Class clientClass) const { return *runtime->createClient(clientClass); }
-  /// A stream of a client of its own.
+  /// Creates a stream of a new client.
   Stream stream(Class clientClass) const { return *runtime->createStream(client(clientClass)); }
 };
 

@@ -1,4 +1,4 @@
-// Launches behind a stream that cannot be waited for: held up for a while, or for good.
+// Launches behind a stream that the device cannot wait for, held up for a while or for ever.
 #include "fake_device.h"
 #include "lane/lane.h"
 
@@ -21,7 +21,7 @@ public:
 };
 
 struct Fixture {
-  Headroom headroom; // of a device on which nothing pauses
+  Headroom headroom; // of a device on which no work pauses
   Fixture() {
     LaneOptions options;
     options.clock = [] { return Nanoseconds{0}; };
@@ -32,7 +32,7 @@ struct Fixture {
     order.emplace(*lane);
     behind = *device.createStream(StreamPriority::High);
   }
-  /// A launch behind `ordered` that adds to `ran`.
+  /// Submits a launch behind `ordered` that adds to `ran`.
   void submit(std::optional<StreamId> ordered) {
     Operation operation;
     operation.stream = &*order;

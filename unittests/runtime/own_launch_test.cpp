@@ -1,5 +1,5 @@
-// Launches by the thread that owns a stream: who looks meanwhile never takes one that is being made
-// for one that was made.
+// Launches by the thread that owns a stream: an observer never takes a launch in progress for a
+// finished call.
 #include "requests/request_scope_tracker.h"
 
 #include <doctest/doctest.h>
@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A stream on a device that says what the test wants, by a clock that the test sets. Calls that
-/// own() does not make are another thread's.
+/// A stream on a device whose answers the test sets, with a clock that the test sets. Calls without
+/// own() are another thread's.
 struct OwnedStream {
   struct Device final : SignalDevice {
     bool idle = true, fails = false;
@@ -50,7 +50,7 @@ struct OwnedStream {
     REQUIRE(high.beginCall(stream));
     high.endCall(stream);
   }
-  /// After so many looks of the monitor's, a millisecond apart.
+  /// Returns whether the scope is open after that many looks of the monitor, a millisecond apart.
   bool isOpenAfter(int looks) {
     for (int i = 0; i < looks; ++i) {
       now += 1ms;
@@ -171,7 +171,7 @@ TEST_CASE("calls that are seen to be made were begun and are over, whoever makes
         make, [&] { one.high.countCall(one.stream); }, [&] { one.high.endCall(one.stream); });
   std::uint64_t most = 0, looks = 0, wrong = 0;
   while (most < 3 * each) {
-    // All that was over is seen to be begun, and what is seen to be made was begun by then.
+    // Every finished call was seen as begun, and every call seen as made had begun by then.
     std::uint64_t over = ended.load();
     HighStream::Calls seen = one.stream.calls();
     std::uint64_t atMost = begun.load();

@@ -1,4 +1,4 @@
-// Work that pauses where it is: what the word says when, and until when.
+// Work that pauses in place: the values of the control word over time.
 #include "../support/files.h"
 #include "harness.h"
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Programs of launches through pause on one stream, stopped by requests.
+/// Programs of pause launches on one stream, which requests stop.
 struct Paused : Harness {
   explicit Paused(std::uint64_t seed, std::size_t steps = 4, std::size_t kernelsUsed = 1,
                   Trace *trace = nullptr)
@@ -30,14 +30,14 @@ struct Paused : Harness {
     for (std::size_t n = 0; n < program.steps.size(); ++n)
       REQUIRE(submit(program, n));
   }
-  /// One that comes and goes: others are expected then.
+  /// A request that begins and ends at once, so that the runtime expects more.
   void request() {
     REQUIRE(high->beginRequest());
     turn();
     REQUIRE(high->endRequest());
     turn();
   }
-  /// Until some blocks of the first launch have run and others have not.
+  /// Runs until some blocks of the first launch have run and others have not.
   void begin() {
     submitAll();
     for (int i = 0; i < 100 && device.blocksRun() < 5; ++i)
@@ -53,13 +53,13 @@ struct Paused : Harness {
   ControlFields told() const {
     return decodeControl(*reinterpret_cast<const std::uint64_t *>(wordAddress));
   }
-  /// Until the device has come to the write that says `mode`.
+  /// Runs until the device has executed the write of `mode`.
   void land(tally_control_mode mode) {
     for (int i = 0; i < 200 && told().mode != mode; ++i)
       turn(Nanoseconds(1));
     REQUIRE(told().mode == mode);
   }
-  /// Runs what may run for a while; how many blocks that were.
+  /// Runs all possible work for a while; returns the number of blocks that ran.
   std::uint64_t blocksIn(Nanoseconds time) {
     std::uint64_t before = device.blocksRun();
     for (Nanoseconds end = now + time; now < end;)
@@ -100,7 +100,7 @@ TEST_CASE("random programs give the sequential result when some of it pauses") {
     Harness harness(seed, {Kind::Pause, Kind::Persistent, Kind::Guard, Kind::Slice});
     Program program = Program::make(harness.random, 1 + seed % 3, 40, seed % 2 == 0 ? 1 : 5);
     harness.addStreams(program);
-    // Requests come between a decision to send and the launch, too.
+    // Requests also come between a permit and its launch.
     harness.device.onLaunch = [&] {
       if (harness.openRequests == 0 && harness.random() % 4 == 0) {
         REQUIRE(harness.high->beginRequest());
@@ -110,7 +110,7 @@ TEST_CASE("random programs give the sequential result when some of it pauses") {
     harness.device.onBlock = [&](std::optional<Kind> kind) {
       auto word = decodeControl(*reinterpret_cast<const std::uint64_t *>(harness.wordAddress));
       bool polls = kind == Kind::Persistent || kind == Kind::Guard;
-      // What the word says last, not what is on its way.
+      // The last write of the control word counts, not a write on its way.
       bool paused =
           word == ControlFields{harness.word->currentEpoch(), 0xffff, TALLY_CONTROL_PAUSE};
       besides += polls && harness.openRequests > 0 && paused && harness.word->isPausing();
@@ -121,13 +121,13 @@ TEST_CASE("random programs give the sequential result when some of it pauses") {
     pauses += harness.statistics().pauses;
     yields += harness.statistics().yields;
   }
-  CHECK(besides == 0); // blocks of what does not pause, though a request has only paused
+  CHECK(besides == 0); // blocks of work that cannot pause, though a request has only paused
   CHECK(pauses > 200);
   CHECK(yields > 200);
 }
 
 TEST_CASE("what does not pause yields beside it") {
-  // The other kernels have no pause; the second stream is another lane's.
+  // The other kernels have no pause variant; the second stream is on another lane.
   Harness harness(11, {Kind::Pause, Kind::Persistent});
   Program program;
   do
@@ -207,7 +207,7 @@ TEST_CASE("a pause has a deadline without progress") {
   CHECK(run.blocksIn(1900us) == 0);
   CHECK(run.told().mode == TALLY_CONTROL_PAUSE);
   run.blocksIn(200us);
-  // The workers leave before their next block: the epoch has passed.
+  // The workers leave before their next block, since the epoch has passed.
   CHECK(run.told() == ControlFields{epoch + 1, 0xffff, TALLY_CONTROL_LEAVE_AT_BLOCK_END});
   CHECK(run.blocksIn(5ms) == 0);
   REQUIRE(run.high->endRequest());
@@ -228,7 +228,7 @@ TEST_CASE("for how long nothing pauses doubles with each deadline that is met") 
     CHECK_FALSE(backoff.holds(now + expected));
   }
   backoff.endWell();
-  CHECK(backoff.holds(now + 999ms)); // what was said holds
+  CHECK(backoff.holds(now + 999ms)); // the last decision stays in force
   CHECK(backoff.miss(now) == 10ms);
 }
 
@@ -238,10 +238,10 @@ TEST_CASE("none follows soon behind one that met its deadline, and then again") 
   REQUIRE(trace);
   Paused run(4, 400, 1, trace->get());
   run.begin();
-  // A request of that length; whether what runs paused for it.
+  // Makes a request of that length; returns whether the running work paused for it.
   auto request = [&](Nanoseconds length) {
     std::uint64_t before = run.statistics().pauses;
-    // Until something that pauses is under way, if that may be known.
+    // Runs until pausing work is in flight, if the word can tell.
     for (int i = 0; i < 500 && run.word->whatPauses() != Pausing::All; ++i)
       run.turn(Nanoseconds(10));
     REQUIRE(run.high->beginRequest());
@@ -326,7 +326,7 @@ TEST_CASE("what is known to fit is progress as long as it runs") {
   HighStream *stream = *run.high->adopt(id);
   REQUIRE(run.high->beginRequest());
   run.turn();
-  // Something that is not done before the device comes to it.
+  // Work that is not done before the device reaches it.
   REQUIRE(run.high->beginCall(*stream));
   REQUIRE(run.device.waitFor(id, run.control));
   REQUIRE(run.device.fill(id, run.memory[0][0], std::byte{0}, 0));
@@ -379,19 +379,20 @@ TEST_CASE("requests of other processes do not pause") {
 }
 
 TEST_CASE("who wakes and who sends others see each other") {
-  // The dispatcher's thread sends others, or what pauses, as fast as it can; another wakes. What
-  // does not pause and is under way must be asked to yield by the end of any wake.
+  // The dispatcher's thread sends pausing and other work as fast as it can; another thread wakes.
+  // At the end of any wake, in-flight work that cannot pause must have been asked to yield.
   ControlWord word([](std::uint64_t) -> Result<void> { return {}; });
   constexpr std::uint64_t none = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> others{none}; // the epoch under which some are under way
+  std::atomic<std::uint64_t> others{none}; // the epoch of in-flight work that cannot pause
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> missed{0}, lost{0}, paused{0}, sent{0};
   std::thread waking([&] {
     for (int i = 0; i < 200000 && lost == 0; ++i) {
       std::uint64_t before = word.currentEpoch();
       REQUIRE(word.raise());
-      // Who only paused is not taken for gone by the end of the pause before, but for a moment.
-      // What is lost never comes; the other thread may be kept from its core for a while.
+      // The end of a pause does not take a launch that only paused for a finished one, except for a
+      // moment. A lost notification never comes; the system may keep the other thread from its core
+      // for a while.
       if (word.currentEpoch() == before) {
         bool isPaused = word.isPausing();
         for (Nanoseconds end = SteadyClock{}() + 2s; !isPaused && SteadyClock{}() < end;) {
@@ -411,7 +412,7 @@ TEST_CASE("who wakes and who sends others see each other") {
     REQUIRE(word.settle());
     word.setPausing(Pausing::None);
     if (auto epoch = word.permit(PriorityPolicy{})) {
-      // As a launch: from here on it runs, unless the epoch passes.
+      // Acts as a launch: from here on the work runs, unless the epoch passes.
       others.store(*epoch);
       sent += 1;
       others.store(none);

@@ -1,4 +1,4 @@
-// The policies' rules, on snapshots made by hand.
+// The policies' rules, on snapshots that the tests write.
 #include "tally/policy/partition_policy.h"
 #include "tally/policy/rate_policy.h"
 #include "tally/policy/share_policy.h"
@@ -56,7 +56,7 @@ TEST_CASE("slo: without a busy time seen it is priority") {
 
 namespace {
 
-/// For a target of 2 ms, of requests that do not queue.
+/// A policy for a target of 2 ms, and requests that do not queue.
 SloPolicy generation() {
   SloPolicy policy;
   policy.target = 2ms;
@@ -64,7 +64,7 @@ SloPolicy generation() {
   return policy;
 }
 
-/// In a request; requests take 1 ms, and up to 1.2.
+/// A snapshot inside of a request; requests take 1 ms, and up to 1.2 ms.
 Snapshot inRequest() {
   Snapshot now = activeFor(100us);
   now.busyHigh = 1200us;
@@ -72,7 +72,7 @@ Snapshot inRequest() {
   return now;
 }
 
-/// Shows the policy intervals with a busy time in each, until its factor is 1 or 0.
+/// Shows the policy intervals with a busy time in each until its factor is 1 or 0.
 void show(SloPolicy &policy, Snapshot &now) {
   for (int i = 0; i < 30; ++i) {
     now.now += policy.sharing.interval;
@@ -92,7 +92,7 @@ TEST_CASE("slo: light kernels go beside a request while there is slack") {
   CHECK(decision.longest == 200us);
   CHECK(decision.longestNonPreemptible == 200us);
   CHECK(decision.sms == allSms);
-  now.activeFor = 1900us; // longer than usual: 100 us are left
+  now.activeFor = 1900us; // longer than usual: 100 us of the target are left
   CHECK(policy.decide(now).longest == 25us);
   now.activeFor = 1960us;
   CHECK(!policy.decide(now).runBestEffort);
@@ -169,7 +169,7 @@ TEST_CASE("slo: best-effort work below its floor runs beside requests until it h
   now.now += 2ms;
   now.bestEffortRan += 2ms;
   CHECK(!policy.decide(now).runBestEffort);
-  now.now += 10s; // no more than the debt is kept
+  now.now += 10s; // the policy keeps at most the debt
   CHECK(policy.decide(now).runBestEffort);
   now.now += 27ms;
   now.bestEffortRan += 27ms;
@@ -219,7 +219,7 @@ TEST_CASE("steering: up by steps, down by a factor, and only where a busy time w
   CHECK(next(1ms) == doctest::Approx(0.3));
   CHECK(next(1200us) == doctest::Approx(0.15));
   CHECK(next(1200us) == doctest::Approx(0.1));
-  // A load that has become heavier is not taken for suffering for ever.
+  // The policy does not take a load that has become heavier for an overload for ever.
   double value = 0;
   for (int i = 0; i < 20; ++i)
     value = next(1200us);
@@ -247,7 +247,7 @@ TEST_CASE("rate: best effort pays for its time, whether a request is there or no
   Snapshot now = activeFor(1us);
   CHECK(policy.decide(now).runBestEffort);
   now.now += 1ms;
-  now.bestEffortRan += 1ms; // 0.5 earned, 1 spent: 1.5 ms are left
+  now.bestEffortRan += 1ms; // 0.5 ms earned, 1 ms spent: 1.5 ms are left
   CHECK(policy.decide(now).runBestEffort);
   now.now += 4ms;
   now.bestEffortRan += 4ms; // 2 earned, 4 spent
@@ -256,7 +256,7 @@ TEST_CASE("rate: best effort pays for its time, whether a request is there or no
   CHECK(!policy.decide(now).runBestEffort);
   now.now += 200us;
   CHECK(policy.decide(now).runBestEffort);
-  now.now += 10s; // no more than the burst is saved
+  now.now += 10s; // the policy saves at most the burst
   CHECK(policy.decide(now).runBestEffort);
   now.bestEffortRan += 2ms + 1us;
   CHECK(!policy.decide(now).runBestEffort);
@@ -268,7 +268,7 @@ TEST_CASE("share: time in proportion to the weights") {
   std::array<ClientProgress, 2> clients;
   Snapshot now = idleFor(1s);
   clients[0].ready = clients[1].ready = true;
-  // One of those that may run gets the device for 100 us, in turns.
+  // Clients that are ready get the device for 100 us each, in turns.
   for (int i = 0; i < 40000; ++i) {
     now.clients = {clients.data(), clients.size()};
     Decision decision = policy.decide(now);
@@ -296,15 +296,15 @@ TEST_CASE("share: a client that comes back is not owed the time that it did not 
   now.now += 1ms;
   now.clients = {clients.data(), clients.size()};
   CHECK((policy.decide(now).clients & 3) == 3);
-  clients[0].ran += 2ms; // now it is ahead by more than the quantum
+  clients[0].ran += 2ms; // now it is ahead of the other by more than the quantum
   CHECK((policy.decide(now).clients & 3) == 2);
-  // Gone for a moment only, the other is still owed what it is behind.
+  // The other client is away for a moment only, and keeps its claim to the time that it is behind.
   clients[1].ready = false;
   now.now += 5ms;
   CHECK((policy.decide(now).clients & 3) == 3);
   clients[1].ready = true;
   CHECK((policy.decide(now).clients & 3) == 2);
-  clients[1].ran += 2ms; // of what it is behind since it came, not of the 5 s
+  clients[1].ran += 2ms; // of the time that it is behind since it came, not of the 5 s
   CHECK((policy.decide(now).clients & 3) == 3);
   CHECK(!policy.decide(activeFor(1us)).runBestEffort);
 }
@@ -318,7 +318,7 @@ TEST_CASE("share: nothing is kept of a number that has gone to a new client") {
     now.clients = {clients.data(), clients.size()};
     return policy.decide(now).clients & 3;
   };
-  // Number 1 comes when the other has had 5 s, which it is forgiven.
+  // Client 1 comes when the other one has had 5 s, which do not count against it.
   clients[0] = {5s, true};
   CHECK(allowed() == 3);
   clients[1].ready = true;
@@ -331,7 +331,7 @@ TEST_CASE("share: nothing is kept of a number that has gone to a new client") {
   CHECK(allowed() == 1);
   clients[0].ran = 3ms;
   CHECK(allowed() == 3);
-  // A new one was not there when its number was last ready, so nothing is owed to it.
+  // A new client was not there when its number was last ready, so it has no claim.
   clients[0] = {0s, true, 2};
   CHECK(allowed() == 3);
   clients[0].ran = 2ms;

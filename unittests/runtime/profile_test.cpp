@@ -1,5 +1,5 @@
-// The profiler: which way of launching a kernel is taken after some have been measured, and what is
-// kept of that on disk.
+// The profiler: the way that it chooses for a kernel's launches after measurements, and the
+// measurements that it keeps on disk.
 #include "../support/files.h"
 #include "harness.h"
 
@@ -22,7 +22,7 @@ LaunchPlan way(std::optional<Kind> kind, std::uint64_t waves = 10) {
   return plan;
 }
 
-/// What launches take, by their way.
+/// Durations of launches, by way.
 struct Times {
   Nanoseconds persistent, guard, whole;
   Nanoseconds of(std::optional<Kind> kind) const {
@@ -30,7 +30,7 @@ struct Times {
   }
 };
 
-/// Has launches made and measured, one after the other; returns the way that the last one went.
+/// Makes and measures launches one after the other; returns the way of the last one.
 std::optional<Kind> learn(KindChoice &profile, const Times &times, int launches = 200) {
   std::shared_ptr<LaunchPlan> plan;
   for (; launches > 0; --launches) {
@@ -82,13 +82,14 @@ TEST_CASE("a shape that runs a few times is not tried in other ways") {
 
 TEST_CASE("the cheaper way is taken, if it is by more than what is noise") {
   CHECK(best({100us, 90us, 90us}) == Kind::Guard);
-  CHECK(best({100us, 99us, 50us}) == Kind::Persistent); // whole takes longer than the bound
+  // The user's kernel takes longer than the bound.
+  CHECK(best({100us, 99us, 50us}) == Kind::Persistent);
   CHECK(best({100us, 130us, 130us}) == Kind::Persistent);
 }
 
 TEST_CASE("the user's kernel as it is, where it is shorter than the bound and so pays") {
   CHECK(best({10us, 9us, 5us}) == std::nullopt);
-  CHECK(best({10us, 9us, 8800ns}) == Kind::Guard); // two in a hundred are not worth a yield
+  CHECK(best({10us, 9us, 8800ns}) == Kind::Guard); // two per cent are not worth a yield
   CHECK(best({19us, 19us, 21us}) == Kind::Persistent);
 }
 
@@ -108,12 +109,12 @@ TEST_CASE("the user's kernel is tried with the duration of a variant predicted f
 }
 
 TEST_CASE("a way outside of the bound is taken only where there is none inside") {
-  // Guards of one wave take 90 us to leave, persistent ones of ten waves 10 us.
+  // Guards of one wave take 90 us to leave; persistent launches of ten waves take 10 us.
   KindChoice profile({way(Kind::Persistent, 10), way(Kind::Guard, 1)});
   CHECK(learn(profile, {100us, 90us, {}}) == Kind::Persistent);
   KindChoice other({way(Kind::Guard, 1), way(Kind::Persistent, 10)});
   CHECK(learn(other, {100us, 90us, {}}) == Kind::Persistent);
-  // Blocks of 5 ms in either: about equally bad, so the cheaper one.
+  // Blocks of 5 ms in both kinds: about equally slow, so the choice is the cheaper one.
   KindChoice longBlocks({way(Kind::Persistent, 10), way(Kind::Guard, 10)});
   CHECK(learn(longBlocks, {50ms, 47ms, {}}) == Kind::Guard);
 }
@@ -137,7 +138,7 @@ TEST_CASE("a host that was stopped during a trial does not decide it") {
 TEST_CASE("trials that measure nothing end, and are made again much later") {
   KindChoice profile({way(Kind::Persistent), way(Kind::Guard)});
   int guards = 0;
-  for (int i = 0; i < 1000; ++i) // requests all the time: nothing is measured
+  for (int i = 0; i < 1000; ++i) // requests all the time: the profiler measures no launch
     guards += profile.pick(20us, true)->kind == Kind::Guard;
   CHECK(guards == 64);
   CHECK(!profile.best());
@@ -156,7 +157,7 @@ TEST_CASE("slices become as long as the bound allows") {
     }
     return plan.sliceBlocks;
   };
-  CHECK(run(1us) == 800);   // 8 us each: a request waits for two
+  CHECK(run(1us) == 800);   // 8 us per launch: a request waits for two
   CHECK(run(10ns) == 6400); // 64 waves
   CHECK(run(4us) == 200);
   CHECK(run(500us) == 100); // one wave at least
@@ -190,7 +191,7 @@ TEST_CASE("in the lane: launches are measured as they come, and the best way is 
     };
     for (std::size_t n = 0; n < launches; ++n) {
       REQUIRE(harness.submit(program, n));
-      if (n % 20 == 3) { // requests come all the time; what they disturb does not count
+      if (n % 20 == 3) { // requests come all the time; the launches that they disturb do not count
         REQUIRE(harness.high->beginRequest());
         harness.dispatcher->step();
         REQUIRE(harness.high->endRequest());
@@ -213,7 +214,7 @@ TEST_CASE("in the lane: launches are measured as they come, and the best way is 
   CHECK(blocks[Kind::Persistent] < 24 * 60);
   CHECK(blocks[Kind::Guard] > 24 * 120);
   REQUIRE(store.save());
-  // Another process begins with what this one found.
+  // Another process starts with the results of this one.
   blocks = run(2, 20);
   CHECK(blocks[Kind::Persistent] == 0);
   CHECK(blocks[Kind::Guard] == 24 * 20);
@@ -240,10 +241,10 @@ TEST_CASE("profiles on disk: written whole, with what others have put there, and
   CHECK(read.find(two) == ProfileStore::Found{std::nullopt, 3us});
   CHECK(!read.find({1, "two", {9}}));
   CHECK(!read.find({1, "one", {}}));
-  // Nothing but the file is left.
+  // The folder has no other file.
   auto parent = std::filesystem::path(folder.file()).parent_path();
   CHECK(std::distance(std::filesystem::directory_iterator(parent), {}) == 1);
-  // Without anything new it is not written.
+  // The store writes the file only when it has new results.
   std::filesystem::remove(folder.file());
   REQUIRE(read.save());
   CHECK(!std::filesystem::exists(folder.file()));
@@ -276,7 +277,7 @@ TEST_CASE("profiles on disk: what is damaged is ignored, whatever byte it is") {
   CHECK(ProfileStore(folder.file(), gpu()).find(one));
   CHECK(!ProfileStore(folder.file(), gpu("another")).find(one));
   CHECK(!ProfileStore(folder.file(), gpu("a GPU", 13010)).find(one));
-  // It is replaced by the next one.
+  // The store replaces the damaged file at its next save.
   write("nonsense");
   ProfileStore store(folder.file(), gpu());
   store.put(one, {Kind::Persistent, 1us});
@@ -291,12 +292,12 @@ TEST_CASE("profiles on disk: where they lie") {
   CHECK(path != ProfileStore::defaultPath(gpu("another")));
   CHECK(path != ProfileStore::defaultPath(gpu("a GPU", 13010)));
   CHECK(ProfileStore::defaultPath(gpu("emulator", 0)).empty());
-  setenv("XDG_CACHE_HOME", "not/absolute", 1); // as the specification has it: not used
+  setenv("XDG_CACHE_HOME", "not/absolute", 1); // the XDG specification ignores a relative path
   setenv("HOME", "/home/somebody", 1);
   CHECK(ProfileStore::defaultPath(gpu()).starts_with("/home/somebody/.cache/tally/"));
   unsetenv("HOME");
   CHECK(ProfileStore::defaultPath(gpu()).empty());
-  // Where it cannot be written that is said.
+  // A file that cannot be written leads to a warning.
   ProfileStore store("/proc/nowhere/profile", gpu());
   store.put({1, "one", {}}, {Kind::Guard, 1us});
   CHECK(!store.save());

@@ -1,5 +1,5 @@
 // Random programs of best-effort work whose result depends on every order that a stream promises,
-// and on each block running exactly once; with the result that running them one by one gives.
+// and on each block running exactly once; and the expected result, of running the steps one by one.
 #ifndef TALLY_UNITTESTS_RUNTIME_PROGRAM_H
 #define TALLY_UNITTESTS_RUNTIME_PROGRAM_H
 
@@ -23,8 +23,8 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// What one block does: to[i] from itself and from words of `from` that other blocks of the kernel
-/// before wrote.
+/// The work of one block: computes to[i] from its old value and from words of `from` that other
+/// blocks of the previous kernel wrote.
 constexpr std::uint64_t mixWord(std::uint64_t old, std::uint64_t a, std::uint64_t b,
                                 std::uint64_t key) {
   return mixed(old * 31 + a + 7 * b + key);
@@ -39,11 +39,11 @@ struct MixArguments {
   std::uint64_t to, from, count, key;
 };
 
-/// Kernels of the same body, with different sets of emitted kinds.
+/// Kernels with the same body and different sets of emitted kinds.
 inline const std::array<std::string, 5> mixNames = {"mix", "mix_guard", "mix_persistent",
                                                     "mix_slice", "mix_non_preemptible"};
 
-/// `recordBytes`: that each thread of a checkpoint saves.
+/// `recordBytes`: bytes that each thread of a checkpoint variant saves.
 inline bundle::Bundle mixBundle(FakeDevice &device, std::uint32_t recordBytes = 4) {
   bundle::Bundle bundle;
   for (const std::string &name : mixNames) {
@@ -75,7 +75,7 @@ struct Step {
   std::size_t to = 0, from = 1; ///< buffers of the stream
   Dim3 grid;
   std::uint64_t key = 0;
-  std::size_t host = 0; ///< which of the stream's host buffers
+  std::size_t host = 0; ///< index of the stream's host buffer
 };
 
 struct Program {
@@ -113,7 +113,7 @@ struct Program {
     return program;
   }
 
-  /// Launches of one kernel, all of one stream, each from where the one before wrote to.
+  /// Launches of one kernel on one stream; each reads the buffer that the previous one wrote.
   static Program launches(std::size_t count, std::size_t kernel = 0, Dim3 grid = {24, 1, 1}) {
     Program program;
     program.streams = 1;
@@ -124,7 +124,7 @@ struct Program {
   }
 };
 
-/// The device's and the host's memory after a program.
+/// Contents of the device's and the host's memory after a program.
 struct Outcome {
   std::vector<std::array<Words, Program::buffers>> buffers; ///< by stream
   std::vector<Words> hostOut;                               ///< by step
@@ -142,7 +142,7 @@ inline Outcome initialOutcome(const Program &program) {
   return outcome;
 }
 
-/// One step after the other, each whole.
+/// Runs the steps one after the other, each to its end.
 inline Outcome runInOrder(const Program &program) {
   Outcome outcome = initialOutcome(program);
   for (std::size_t n = 0; n < program.steps.size(); ++n) {

@@ -1,5 +1,4 @@
-// NVTX ranges, as a tool sees them that is loaded the way profilers are, and beside them the trace
-// of the same calls.
+// NVTX ranges as a profiler's tool sees them, and the trace of the same calls.
 #include "base/ranges.h"
 #include "program.h"
 
@@ -19,7 +18,7 @@ using namespace tally::runtime;
 
 namespace {
 
-/// A request and a few launches of either class.
+/// Makes a request and a few launches of either class.
 void work(Runtime &runtime, const std::vector<Kernel> &kernels) {
   Client server = *runtime.createClient(Class::High, "server");
   Client trainer = *runtime.createClient(Class::BestEffort, "trainer");

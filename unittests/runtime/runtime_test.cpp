@@ -15,7 +15,7 @@ using namespace tally::runtime;
 
 namespace {
 
-/// Runs the whole of a one-stream program through the interface; what memory holds afterwards.
+/// Runs a one-stream program through the interface; returns the final contents of memory.
 Outcome runThrough(Opened &opened, const Program &program, Class clientClass) {
   Runtime &runtime = *opened.runtime;
   Outcome outcome = initialOutcome(program);
@@ -62,7 +62,7 @@ Outcome runThrough(Opened &opened, const Program &program, Class clientClass) {
   return outcome;
 }
 
-/// Requests from another thread until `stop`: some in scopes, some that only launch.
+/// Makes requests from another thread until `stop`: some with scopes, and some that only launch.
 void serve(Opened &opened, const std::atomic<bool> &stop, std::atomic<int> &served) {
   Runtime &runtime = *opened.runtime;
   Client client = opened.client(Class::High);
@@ -274,7 +274,7 @@ TEST_CASE("best-effort work goes on only when the requests of all clients have e
   REQUIRE(runtime.beginRequest(second));
   REQUIRE(runtime.launch(training, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
                          Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
-  // Nothing tells of work that does not start, so it is given time in which it could.
+  // No event shows that work does not start, so the test waits for as long as a start could take.
   auto hasStarted = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     return opened.device->blocksRun() != 0;
@@ -307,7 +307,7 @@ TEST_CASE("a fault on the device ends all calls with its message, and nothing ha
   }
   CHECK(trainingError.find("illegal memory access") != std::string::npos);
   CHECK(errorOf(runtime.synchronize(serving)).find("illegal memory access") != std::string::npos);
-  // A request need not ask the device for anything; what it launches does.
+  // A request itself asks the device for nothing; its launches do.
   static_cast<void>(runtime.beginRequest(server));
   Result<void> launched =
       runtime.launch(serving, opened.kernels[0], {{1, 1, 1}, {64, 1, 1}, 0},
@@ -372,12 +372,13 @@ TEST_CASE("while best-effort work runs its next wake is armed, and nothing waits
   CHECK(opened.device->writesArmed() > 0);
   CHECK(runtime.statistics().requestsToYield == 0);
   std::uint64_t before = opened.device->writesArmed();
-  // What was armed may still be, where the dispatcher has not seen the queue empty.
+  // An armed write may still be armed, where the dispatcher has not seen the empty queue.
   while (opened.device->writesArmed() == before) {
     train();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  train(800); // a second's work, that the request finds some however long the system keeps it
+  train(800); // a second of work, so that the request meets it even when the system delays the
+              // request
   REQUIRE(runtime.beginRequest(server));
   slow = false;
   REQUIRE(runtime.endRequest(server));
@@ -392,8 +393,8 @@ TEST_CASE("what is armed is let go though the dispatcher's thread is kept inside
   Stream training = opened.stream(Class::BestEffort);
   DevicePtr memory = *runtime.allocate(Program::words * 8);
   opened.device->onBlock = [](auto) { std::this_thread::sleep_for(std::chrono::microseconds(50)); };
-  // A thread of the program's has the driver's lock until the device is idle, which a stream that
-  // waits is not.
+  // A thread of the program holds the driver's lock until the device is idle; a waiting stream
+  // keeps the device busy.
   std::atomic<bool> isKept{false}, isLetGo{true};
   std::thread::id program = std::this_thread::get_id();
   opened.device->onDriverCall = [&] {
@@ -428,9 +429,9 @@ TEST_CASE("nothing is armed beside short launches, which a write that waits woul
     REQUIRE(runtime.synchronize(training));
     return opened.device->writesArmed() != before;
   };
-  // On a machine that is busy launches are not short, and are still taken for long ones in the
-  // round behind that: what such rounds arm does not count. Were it worth it for all launches, a
-  // fifth of the rounds and more would arm.
+  // On a busy machine launches take long, and the runtime still takes them for long ones in the
+  // next round: writes armed in such rounds do not count. If arming paid for all launches, more
+  // than a fifth of the rounds would arm.
   constexpr int rounds = 200;
   constexpr Nanoseconds longest = std::chrono::milliseconds(20);
   int armed = 0;
@@ -475,7 +476,7 @@ TEST_CASE(
         "createClient: the process is in the arena for best effort only");
   CHECK((*runtime)->createClient(Class::BestEffort, "trainer"));
 
-  // Where there is no GPU this fails, behind what it is about.
+  // Without a GPU this call fails, but only after it has set the variable.
   options.device = "cuda";
   auto tried = Runtime::open(options);
   CHECK(std::string_view(std::getenv("CUDA_MPS_CLIENT_PRIORITY")) == "1");

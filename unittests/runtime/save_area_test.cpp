@@ -1,4 +1,4 @@
-// Save areas: when a lane takes one, and what happens where it cannot.
+// Save areas: the launches for which a lane allocates one, and the behaviour where it cannot.
 #include "kind_launches.h"
 
 using namespace tally;
@@ -9,10 +9,10 @@ using namespace std::chrono_literals;
 TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their ends") {
   for (int stoppedBehind : {0, 7}) {
     CAPTURE(stoppedBehind);
-    // The device does not say what its SMs hold, so that none is taken in advance.
+    // The device does not tell the capacity of its SMs, so the lane allocates no area in advance.
     Launches launches(4, everyKind, 32, {24, 1, 1}, nullptr, {}, 0);
     launches.eachBlock = 200us;
-    launches.device.mostBytes = 0; // all that is needed otherwise is there
+    launches.device.mostBytes = 0; // all memory that is needed otherwise is allocated
     if (stoppedBehind != 0)
       launches.stopBehind(stoppedBehind);
     REQUIRE(launches.submit(launches.program, 0));
@@ -41,7 +41,7 @@ TEST_CASE("in the lane: no stream of kernels begins with clearing a save area") 
     launches.eachBlock = 200us;
     CHECK(launches.runAll() == Blocks{{Kind::Checkpoint, 24}});
     CHECK(launches.device.mostFilledFirst < std::size_t{1} << 20);
-    CHECK(launches.device.waits() != 0); // this device does nothing by itself
+    CHECK(launches.device.waits() != 0); // the fake device makes no progress by itself
   }
 }
 

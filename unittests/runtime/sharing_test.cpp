@@ -24,7 +24,7 @@ void finish(Harness &harness) {
   }
 }
 
-/// Random programs under a policy, beside requests that come and go.
+/// Runs random programs under a policy, with requests that come and go.
 void checkRandomly(const AnyPolicy &policy, std::uint64_t seeds, std::uint64_t &yields,
                    const ConfinedSizes &sizes = {}, std::uint64_t *confined = nullptr) {
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -61,13 +61,13 @@ void checkRandomly(const AnyPolicy &policy, std::uint64_t seeds, std::uint64_t &
   }
 }
 
-/// Runs while a switch is on, whatever the requests do.
+/// Permits work while a switch is on, also during requests.
 struct SwitchedPolicy {
   const bool *on;
   Decision decide(const Snapshot &) const { return {.runBestEffort = *on}; }
 };
 
-/// Lets kernels up to a duration run beside requests.
+/// Permits kernels up to a duration beside requests.
 struct LightPolicy {
   Nanoseconds longest;
   Decision decide(const Snapshot &now) const {
@@ -126,7 +126,7 @@ TEST_CASE("beside a request every variant runs on a stream confined to its SMs")
     REQUIRE(harness.high->endRequest());
     std::uint64_t beside = harness.device.confinedLaunches;
     finish(harness);
-    // Without a request the rest of a launch that yielded has all SMs.
+    // Without a request the rest of a launch that yielded uses all SMs.
     CHECK(harness.device.confinedLaunches == beside);
     CHECK((harness.statistics().physicalLaunches > beside) == (kernel != 3));
     CHECK((harness.outcome() == runInOrder(program)));
@@ -135,7 +135,7 @@ TEST_CASE("beside a request every variant runs on a stream confined to its SMs")
 
 namespace {
 
-/// One of the two SMs, beside requests and without; short kernels may use both.
+/// Best effort gets one of the two SMs, with and without requests; short kernels may use both.
 struct UnconfinedPolicy {
   Nanoseconds longest;
   Decision decide(const Snapshot &) const {
@@ -165,7 +165,7 @@ TEST_CASE("a kernel that cannot be confined runs on all SMs if it is short") {
 }
 
 TEST_CASE("beside a request a persistent launch has the partition's workers") {
-  // Two SMs, two blocks each: four workers.
+  // Two SMs with two blocks each: four workers.
   Harness harness(3, {Kind::Persistent}, PartitionPolicy(0.5, 0.5));
   Program program = Program::launches(1, 0, {24, 1, 1});
   harness.addStreams(program);
@@ -186,7 +186,7 @@ TEST_CASE("beside a request a persistent launch has the partition's workers") {
   CHECK(grid == 2);
   while (harness.device.blocksRun() < 12)
     harness.device.advance();
-  // The request goes: the launch is told to leave, and has all workers again.
+  // The request ends: the launch is asked to leave, and runs with all workers again.
   REQUIRE(harness.high->endRequest());
   stepAll(harness);
   while (harness.device.advance()) {
@@ -210,7 +210,7 @@ TEST_CASE("what cannot be kept to a part of the SMs waits") {
     finish(harness);
     CHECK((harness.outcome() == runInOrder(program)));
   }
-  // One block is on one SM.
+  // One block occupies one SM.
   Harness harness(3, {Kind::Guard}, PartitionPolicy(0.5, 0.5));
   Program program = Program::launches(1, 1, {1, 1, 1});
   harness.addStreams(program);
@@ -261,7 +261,7 @@ TEST_CASE("beside a request only kernels of a short duration go") {
     return before;
   };
   REQUIRE(harness.high->beginRequest());
-  CHECK(run(0, 0us) == 0); // nothing is known of it yet
+  CHECK(run(0, 0us) == 0); // the kernel's duration is not known yet
   REQUIRE(harness.high->endRequest());
   stepAll(harness);
   while (harness.device.advance()) {
@@ -272,14 +272,14 @@ TEST_CASE("beside a request only kernels of a short duration go") {
   REQUIRE(harness.high->beginRequest());
   CHECK(run(1, 500us) == 2);
   CHECK(harness.allFinished());
-  CHECK(run(2, 0us) == 3); // the 500 us were beside a request
+  CHECK(run(2, 0us) == 3); // the 500 us were measured beside a request
   CHECK(harness.allFinished());
   REQUIRE(harness.high->endRequest());
   stepAll(harness);
   run(3, 500us);
   CHECK(harness.allFinished());
   REQUIRE(harness.high->beginRequest());
-  run(4, 0us); // it took 500 us when it last had the device
+  run(4, 0us); // it took 500 us when it last had the device alone
   CHECK(!harness.allFinished());
   REQUIRE(harness.high->endRequest());
   finish(harness);
@@ -290,7 +290,7 @@ TEST_CASE("clients of different weights get the device accordingly") {
   SharePolicy policy;
   policy.weights[0] = 2;
   policy.quantum = 10us;
-  // Of one run chance decides: 1.0 to 2.9.
+  // In a single run the result varies by chance: 1.0 to 2.9.
   double first = 0, second = 0;
   for (std::uint64_t seed = 1; seed <= 16; ++seed) {
     Harness harness(seed, {Kind::Guard}, policy);

@@ -1,4 +1,4 @@
-// How many SMs best-effort work has beside requests: the control, and the policies slo and
+// The number of SMs for best-effort work beside requests: the control, and the policies slo and
 // partition.
 #include "tally/policy/partition_policy.h"
 #include "tally/policy/slo_policy.h"
@@ -14,21 +14,21 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// An H100 whose requests take `alone`, and `slowdown` more of it for all SMs that best-effort work
-/// has; ten a second.
+/// An H100 with ten requests a second. A request takes `alone`, and `slowdown` of that longer when
+/// best-effort work has all SMs.
 struct Served {
   std::chrono::nanoseconds alone{1ms}, period{10ms};
   double slowdown = 0.5;
   int heavyEvery = 0; ///< every so many requests one takes `heavy`; 0: none
   std::chrono::nanoseconds heavy{8ms};
-  bool isTraining = true; ///< best-effort work has something to do
+  bool isTraining = true; ///< best-effort work is ready
   Snapshot now;
 
   Served() {
     now.smCount = 132;
     now.leastSms = 8;
   }
-  /// Serves `count` requests; the number of SMs behind them.
+  /// Serves `count` requests; returns the number of SMs afterwards.
   std::uint32_t serve(SmControl &control, const SmControl::Goal &goal, int count) {
     std::uint32_t sms = control.update(now, goal);
     for (int i = 0; i < count; ++i) {
@@ -52,7 +52,7 @@ struct Served {
 private:
   int served = 0;
 
-  /// Lets time pass; the control looks often.
+  /// Lets time pass with frequent updates of the control; returns the number of SMs.
   std::uint32_t pass(SmControl &control, const SmControl::Goal &goal, std::chrono::nanoseconds time,
                      bool mayTrain) {
     std::uint32_t sms = 0;
@@ -73,12 +73,12 @@ TEST_CASE("SMs beside requests: none before a window alone, then as many as the 
   Served served;
   SmControl control;
   SmControl::Goal goal;
-  goal.factor = 1.25; // 1.175 is used, and with a queue a tenth of the time 1.155
+  goal.factor = 1.25; // the goal is 1.175, and 1.155 with a queue for a tenth of the time
   CHECK(served.serve(control, goal, 63) == 0);
-  CHECK(served.serve(control, goal, 1) == 32); // twice what two yields take
+  CHECK(served.serve(control, goal, 1) == 32); // twice the time of two yields
   std::uint32_t sms = served.serve(control, goal, 600);
-  CHECK(sms == 40); // 48 would make them 1.18 times as long, 40 make them 1.15
-  // A heavier load: requests suffer, and the number shrinks within a window.
+  CHECK(sms == 40); // with 48 SMs requests would take 1.18 times as long, with 40 SMs 1.15 times
+  // The load grows: requests take longer, and the number of SMs shrinks within a window.
   served.slowdown = 0.8;
   CHECK(served.serve(control, goal, 64) < sms);
 }
@@ -88,8 +88,8 @@ TEST_CASE("SMs beside requests: fewer where requests queue half of the time") {
     Served served;
     served.period = 2ms;
     SmControl control;
-    SmControl::Goal goal{1.25, 0ns,
-                         queues}; // with a queue 1.08; 32 SMs make them 1.12 times as long
+    // The goal with a queue is 1.08; with 32 SMs requests take 1.12 times as long.
+    SmControl::Goal goal{1.25, 0ns, queues};
     CHECK(served.serve(control, goal, 1000) == static_cast<std::uint32_t>(sms));
   }
 }
@@ -102,7 +102,7 @@ TEST_CASE("SMs beside requests: none where sharing costs best-effort work more t
   goal.factor = 3;
   static_cast<void>(served.serve(control, goal, 64));
   CHECK(served.serve(control, goal, 64) == 0);
-  // Tried again behind 200 times as many requests, for one window.
+  // The control tries more SMs again after 200 times as many requests, for one window.
   int tried = 0;
   for (int i = 0; i < 300 * 64; ++i)
     tried += served.serve(control, goal, 1) != 0 ? 1 : 0;
@@ -195,7 +195,8 @@ TEST_CASE("SMs beside requests: a target for busy times") {
   Served served;
   SmControl control;
   SmControl::Goal goal;
-  goal.target = 1200us; // 1.14 is used, and with a queue 1.124: 32 make them 1.12
+  goal.target = 1200us; // the goal is 1.14, and 1.124 with a queue; with 32 SMs requests take 1.12
+                        // times as long
   std::uint32_t sms = served.serve(control, goal, 1000);
   CHECK(sms == 32);
   goal.target = 1010us;
@@ -222,7 +223,7 @@ TEST_CASE("partition: the training has the server's SMs as far as requests do no
   SmControl::Goal goal{1.1, 0ns, true};
   CHECK(beside() == 32);
   static_cast<void>(served.serve(policy.beside, goal, 1000));
-  CHECK(beside() == 48); // 56 would make requests 1.08 times as long as beside 32
+  CHECK(beside() == 48); // with 56 SMs requests would take 1.08 times as long as with 32
   served.slowdown = 2;   // requests suffer
   static_cast<void>(served.serve(policy.beside, goal, 1000));
   CHECK(beside() == 32);

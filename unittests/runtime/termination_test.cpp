@@ -1,4 +1,4 @@
-// SIGTERM in programs that use the API: with the option it leaves no block cut short.
+// SIGTERM in programs that use the API: with the option no block is cut short.
 #include "fake_device.h"
 #include "program.h"
 
@@ -43,9 +43,9 @@ struct Process {
   }
 };
 
-/// For a process of blocks of a few hundred microseconds.
+/// Opens a runtime for a process whose blocks take a few hundred microseconds.
 Process openIn(Shared &shared, std::chrono::milliseconds drain) {
-  std::signal(SIGTERM, SIG_DFL); // the test framework has its own
+  std::signal(SIGTERM, SIG_DFL); // the test framework has its own handler
   auto device = std::make_unique<FakeDevice>(5);
   bundle::Bundle bundle = mixBundle(*device);
   device->onBlock = [&](std::optional<Kind>) {
@@ -65,7 +65,7 @@ Process openIn(Shared &shared, std::chrono::milliseconds drain) {
   return process;
 }
 
-/// A process with best-effort work without end.
+/// A process with endless best-effort work.
 [[noreturn]] void train(Shared &shared, std::chrono::milliseconds drain) {
   Process process = openIn(shared, drain);
   Runtime &runtime = *process.runtime;
@@ -75,7 +75,7 @@ Process openIn(Shared &shared, std::chrono::milliseconds drain) {
       _exit(3);
 }
 
-/// One whose streams and clients come and go with it, while memory is freed.
+/// A process that creates and destroys streams and clients, and frees memory meanwhile.
 [[noreturn]] void comeAndGo(Shared &shared, std::chrono::milliseconds drain) {
   Process process = openIn(shared, drain);
   Runtime &runtime = *process.runtime;
@@ -94,7 +94,7 @@ Process openIn(Shared &shared, std::chrono::milliseconds drain) {
   _exit(3);
 }
 
-/// Terminates such a process; how many of its blocks that cuts short.
+/// Terminates such a process; returns the number of its blocks that were cut short.
 std::uint64_t cutShort(std::chrono::milliseconds drain, std::chrono::microseconds after,
                        void (*run)(Shared &, std::chrono::milliseconds) = train) {
   Shared &shared = Shared::make();
@@ -166,8 +166,8 @@ TEST_CASE("a process whose runtime is closed dies at once, and so does a forked 
         for (shared.begun = 1;;)
           pause();
 #ifdef __SANITIZE_THREAD__
-      // The sanitizer keeps signals back, and drops one whose handler is reset meanwhile, as a
-      // forked child's is.
+      // The sanitizer delays signals, and drops a signal whose handler is reset meanwhile, as a
+      // forked child does.
       while (shared.begun.load() == 0)
         std::this_thread::sleep_for(100us);
 #endif

@@ -1,4 +1,5 @@
-// The trace: what is in it is what happened; its file is what Perfetto reads.
+// The trace: its events match the work that happened, and its file has the format that Perfetto
+// reads.
 #include "../support/files.h"
 #include "harness.h"
 #include "trace/trace.h"
@@ -156,7 +157,7 @@ TEST_CASE("what cannot be written is said at once, and what stood there stays") 
     auto trace = Trace::open(folder.file("t.json"));
     REQUIRE(trace);
     CHECK(test::contents(folder.file("t.json")) == "before");
-    // A child has the parent's events, and must not write them over its file.
+    // A child inherits the parent's events, and must not write them over the parent's file.
     pid_t child = fork();
     if (child == 0)
       _exit((*trace)->write() ? 0 : 1);
@@ -248,7 +249,7 @@ TEST_CASE("a trace of random programs agrees with the statistics") {
       waits += event.type == TraceEvent::Type::Wait;
       turnarounds += event.type == TraceEvent::Type::Turnaround;
       if (event.type == TraceEvent::Type::Batch) {
-        // One after another on a lane.
+        // Events of one lane follow one another.
         CHECK(event.start >= busyUntil[event.lane]);
         busyUntil[event.lane] = event.start + event.duration;
       }

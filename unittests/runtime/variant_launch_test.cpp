@@ -1,4 +1,4 @@
-// VariantLaunch against a model of the variants on the host: whatever yields and whenever, each
+// VariantLaunch against a model of the variants on the host: with every pattern of yields, each
 // virtual block runs exactly once.
 #include "tally/runtime/variant_launch.h"
 
@@ -20,8 +20,8 @@ std::uint32_t divide(std::uint32_t n, tally_divisor by) {
   return static_cast<std::uint32_t>(std::uint64_t{n} * by.multiplier >> by.shift);
 }
 
-/// Runs one launch of the user's kernel through one kind as the rewritten kernels would. `poll(n)`
-/// says whether the request comes right before the n-th poll of all.
+/// Runs one launch of the user's kernel through one kind, as the rewritten kernels would. `poll(n)`
+/// returns whether the request comes right before the n-th poll.
 struct Model {
   Dim3 grid;
   std::vector<std::uint64_t> ran; ///< linear virtual ids in the order in which they ran
@@ -61,7 +61,7 @@ struct Model {
     }
   }
   void persistent(const PhysicalLaunch &launch, std::uint64_t epoch, tally_launch_state &state) {
-    // Workers take turns, so that several hold a block when the request comes.
+    // Workers take turns, so that several workers hold a block when the request comes.
     std::vector<bool> live(launch.shape.grid.count(), true);
     while (std::find(live.begin(), live.end(), true) != live.end())
       for (std::size_t worker = 0; worker < live.size(); ++worker) {
@@ -352,7 +352,7 @@ TEST_CASE("the cluster of the variants' launches") {
   bundle::Kernel kernel;
   LaunchShape shape = shapeOf({8, 1, 1});
   shape.cluster = {2, 1, 1};
-  // A kernel that cannot tell is launched without one.
+  // A kernel that cannot read its cluster is launched without one.
   CHECK(shapeForVariants(kernel, shape).cluster == Dim3{0, 0, 0});
   kernel.usesClusters = true;
   CHECK(shapeForVariants(kernel, shape).cluster == Dim3{2, 1, 1});

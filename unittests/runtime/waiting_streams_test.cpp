@@ -1,9 +1,7 @@
-// What cannot be taken back, sent ahead behind launches that can yield: copies, fills and kernels
-// without a variant wait on the device for the launch ahead of them to be done, however often it
-// yields.
-//
-// What it guards against: a copy ahead of a kernel that is resumed, a fill between its two halves,
-// a state that says too early that it is done, and a stream that waits for ever.
+// Operations that cannot be revoked, sent ahead behind launches that can yield: copies, fills and
+// kernels without variants wait on the device until the launch ahead of them is done, however often
+// it yields. The defects that it guards against: a copy ahead of a kernel that is resumed, a fill
+// between its two halves, a state that reports its end too early, and a stream that waits for ever.
 #include "harness.h"
 
 using namespace tally;
@@ -14,7 +12,7 @@ namespace {
 
 constexpr std::size_t nonPreemptibleKernel = 4;
 
-/// Kernels with something between them that cannot yield.
+/// Kernels with operations between them that cannot yield.
 Program mixedChain() {
   Program program;
   program.streams = 1;
@@ -53,8 +51,8 @@ void turn(Harness &harness) {
   harness.device.advance();
 }
 
-/// Runs the program, with `before` called before each turn. Whether the result is the sequential
-/// one.
+/// Runs the program, and calls `before` before each turn. Returns whether the result is the
+/// sequential one.
 template <class Before> bool run(Harness &harness, const Program &program, const Before &before) {
   submitAll(harness, program);
   for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
@@ -75,8 +73,9 @@ TEST_CASE("a request at each poll, while copies and non-preemptible kernels wait
     std::uint64_t waits = 0, yields = 0, last = 0;
     for (std::uint64_t raisedAt = 0; raisedAt <= last + 1 && raisedAt < 1000; ++raisedAt) {
       Harness harness(raisedAt + 1, {kind});
-      harness.device.streamsAreApart = raisedAt % 2 == 0; // markers: on a stream beside, or not
-      int turnsLeft = -1;                                 // of the request
+      // Whether the markers are on a separate stream.
+      harness.device.streamsAreApart = raisedAt % 2 == 0;
+      int turnsLeft = -1; // of the request
       harness.device.onPoll = [&](std::uint64_t poll) {
         last = std::max(last, poll);
         if (poll != raisedAt)

@@ -1,5 +1,5 @@
-// A wake beside the call that it is for: what is written first, who leaves the driver alone, what
-// lies on lines of its own; and when the next call is a wake again.
+// A wake and its high-priority call: the first write, the threads that do not call the driver, the
+// cache lines of the members, and the condition under which the next call is a wake again.
 #include "harness.h"
 #include "requests/monitor_times.h"
 
@@ -21,8 +21,8 @@ struct ControlWordTest {
   }
   static bool keepsApart(const DeviceControl &word) {
     std::uintptr_t last = lineOf(word.raisedAt.back());
-    // In the order in which they lie: of who wakes; what is looked at for it; of the dispatcher, in
-    // three.
+    // In the order of their addresses: members of the waking thread, members that it reads, and
+    // three lines of the dispatcher's.
     return lineOf(word.active) < lineOf(word.due) && last < lineOf(word.due) &&
            lineOf(word.due) < lineOf(word.listening) &&
            lineOf(word.listening) < lineOf(word.pausing) &&
@@ -39,7 +39,7 @@ struct Permissive {
   Decision decide(const Snapshot &) const { return {.runBestEffort = true}; }
 };
 
-/// A device that says who wrote last.
+/// A device that records the thread of the last write.
 struct Written final : SignalDevice {
   std::atomic<std::thread::id> by;
   Result<void> writeValue(StreamId, DevicePtr, std::uint64_t) override {
@@ -50,7 +50,7 @@ struct Written final : SignalDevice {
   Result<void> synchronize(StreamId) override { return {}; }
 };
 
-/// A stream of high priority on a device that says what the test wants, by a clock that it sets.
+/// A high-priority stream on a device whose answers the test sets, with a clock that the test sets.
 struct OneStream {
   struct Device final : SignalDevice {
     bool idle = false;
@@ -79,7 +79,8 @@ struct OneStream {
     REQUIRE(high.beginCall(stream));
     high.endCall(stream);
   }
-  /// One look of the monitor's, then. Whether the stream's scope is open behind it.
+  /// Makes one look of the monitor at that later time. Returns whether the stream's scope is then
+  /// open.
   bool isOpenAfter(Nanoseconds later) {
     now += later;
     REQUIRE(high.monitor());
@@ -105,7 +106,7 @@ TEST_CASE("what launches touch shares no cache line with what the dispatcher's t
 TEST_CASE(
     "a call that wakes goes behind the listener's write, if that comes within a microsecond") {
   if (std::thread::hardware_concurrency() < 2)
-    return; // nobody listens meanwhile
+    return; // with one core the listener does not run meanwhile
   Written device;
   DeviceControl word(ControlWriter{&device, StreamId{}, 0}, SteadyClock{});
   RequestScopeTracker high(device, word);
@@ -115,7 +116,8 @@ TEST_CASE(
     while (!stop)
       CHECK(static_cast<bool>(word.listen([] { spin(300ns); })));
   });
-  // Whether the write had begun when the call was made; nothing where the listener did not make it.
+  // Returns whether the write had begun when the call was made; nothing where the listener did not
+  // make the write.
   auto wake = [&]() -> std::optional<bool> {
     REQUIRE(high.beginCall(stream));
     bool begun = !ControlWordTest::isDue(word);
@@ -126,7 +128,7 @@ TEST_CASE(
     high.abandon(stream);
     return device.by.load() == listener.get_id() ? std::optional(begun) : std::nullopt;
   };
-  // The system may take the listener's core away at any time, but not always.
+  // The system may take the listener's core away at any time, but not every time.
   int best = 0;
   for (Nanoseconds end = SteadyClock{}() + 20s; best < 20 && SteadyClock{}() < end;) {
     int first = 0;
@@ -206,7 +208,7 @@ TEST_CASE("a stream that was synchronised stays open for the next request's firs
       CHECK(one.isOpenAfter(RestTime::longest - 1ns));
       CHECK(one.high.untilRest() == 1ns);
       one.call();
-      CHECK(one.isOpenAfter(1ns)); // when the wait before would have closed it
+      CHECK(one.isOpenAfter(1ns)); // at the time when the previous wait would have closed it
       REQUIRE(one.high.synchronize(one.stream));
     }
     CHECK(one.device.writes == 1);
@@ -218,7 +220,7 @@ TEST_CASE("a stream that was synchronised stays open for the next request's firs
     one.call();
     CHECK(one.word.requests() == 2);
   }
-  CHECK(one.device.asked == asked); // who waited has said it
+  CHECK(one.device.asked == asked); // the waiting thread has reported the end
 }
 
 TEST_CASE("while a thread waits for a stream the device is not asked whether it is over") {
@@ -228,7 +230,7 @@ TEST_CASE("while a thread waits for a stream the device is not asked whether it 
   one.isOpenAfter(1ms);
   int before = one.device.asked;
   CHECK(before > 0);
-  one.device.idle = true; // as the device sees it before the thread does
+  one.device.idle = true; // the device is idle before the thread knows it
   one.device.duringWait = [&] {
     for (int looks = 0; looks < 3; ++looks)
       CHECK(one.isOpenAfter(1ms));
@@ -279,8 +281,8 @@ TEST_CASE("a stream that the device says is idle comes to rest like one that was
 
 TEST_CASE("how long a stream stays open is learnt from when its next calls came") {
   OneStream one;
-  // A request whose wait is over, and the next call so long after; a look each microsecond, or one
-  // each `between`.
+  // A request whose wait is over, and the next call after `gap`; the monitor looks once per
+  // microsecond, or once per `between`.
   auto request = [&](Nanoseconds gap, Nanoseconds between = 1us) {
     one.call();
     REQUIRE(one.high.synchronize(one.stream));
@@ -316,7 +318,7 @@ TEST_CASE("how long a stream stays open is learnt from when its next calls came"
     CHECK(requests(20, 8us, 8us) == RestTime::longest);
   }
   SUBCASE("of each stream by itself") {
-    // Another one whose work is over at the same time has no next call.
+    // Another stream, whose work ends at the same time, gets no next call.
     HighStream &other = **one.high.adopt(StreamId{1});
     auto look = [&](int times) {
       for (int looks = 0; looks < times; ++looks, one.now += 1us)
@@ -353,7 +355,7 @@ TEST_CASE("the dispatcher goes on when a stream has come to rest, not at its nex
   };
   REQUIRE(harness.high->beginCall(stream));
   harness.high->endCall(stream);
-  CHECK(isOpenAfter(1ms)); // a look: the next is 20 us later
+  CHECK(isOpenAfter(1ms)); // a look; the next look comes 20 us later
   harness.now += 1us;
   REQUIRE(harness.high->synchronize(stream));
   CHECK(isOpenAfter(RestTime::longest - 1ns));

@@ -1,5 +1,5 @@
-// Policies on made-up loads, in virtual time: what they promise at 10 to 90 % load, under the
-// runtime's own dispatcher.
+// Policies on synthetic loads, in virtual time: each policy keeps its promises at 10 to 90 % load,
+// under the runtime's own dispatcher.
 #include "simulation.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ Outcome run(const Scenario &scenario) {
   return *outcome;
 }
 
-/// Of the 99th percentile; over that of the server alone.
+/// Ratio of the 99th percentile to that of the server alone.
 double lateness(const Outcome &outcome) { return outcome.p99() / outcome.p99Alone(); }
 
 const double loads[] = {0.1, 0.3, 0.5, 0.7, 0.9};
@@ -103,7 +103,7 @@ TEST_CASE("slo: requests that leave most of the SMs free are shared with, as far
     Outcome loose = run(scenario);
     CHECK(lateness(loose) <= 1.25);
     CHECK(loose.bestEffort() >= tight.bestEffort());
-    // Without green contexts the policy with a factor is priority.
+    // Without green contexts the policy with a factor acts as strict priority.
     scenario.greenContexts = false;
     CHECK(run(scenario).bestEffort() == doctest::Approx(strict.bestEffort()).epsilon(0.01));
   }
@@ -177,7 +177,7 @@ TEST_CASE("slo: a target that the server alone misses does not starve the traini
 
 TEST_CASE(
     "slo: beside a generation that leaves little time the training gets what the target allows") {
-  // Steps of 10 ms that leave half of the SMs free, each 1 ms after the one before.
+  // Training steps of 10 ms that leave half of the SMs free, each 1 ms after the previous one.
   auto generation = [](const std::string &policy, bool greenContexts = true) {
     Scenario scenario = mixed(0, policy);
     scenario.greenContexts = greenContexts;
@@ -208,7 +208,7 @@ TEST_CASE(
 TEST_CASE(
     "slo: best effort gets its floor under a high load, which changes nothing under a low one") {
   Scenario busy = mixed(0.9, "slo:target-us=1100");
-  busy.requests.fills = {0.5}; // the floor is of the time, not of the SMs
+  busy.requests.fills = {0.5}; // the floor is a share of the time, not of the SMs
   double without = run(busy).bestEffort();
   busy.policy = "slo:target-us=1100,floor=0.3";
   CHECK(run(busy).bestEffort() >= 1.5 * without);
@@ -223,7 +223,7 @@ TEST_CASE("partition and rate neither starve the training nor make it yield with
       CAPTURE(load);
       Outcome outcome = run(mixed(load, policy));
       CHECK(outcome.bestEffortOverRest() >=
-            0.75); // to share with requests that fill the device costs
+            0.75); // sharing with requests that fill the device costs time
       CHECK(static_cast<double>(outcome.yields) / static_cast<double>(outcome.latencies.size()) <
             3);
     }

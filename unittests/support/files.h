@@ -12,9 +12,9 @@
 
 namespace tally::test {
 
-/// An empty folder of a test's own, which goes with it.
+/// An empty folder for one test; the destructor removes it.
 struct TemporaryFolder {
-  /// Throws std::system_error where none can be made.
+  /// Throws std::system_error where the folder cannot be made.
   TemporaryFolder() {
     std::string name = std::filesystem::temp_directory_path() / "tally-test-XXXXXX";
     if (!mkdtemp(name.data()))
@@ -30,7 +30,7 @@ struct TemporaryFolder {
   std::filesystem::path path;
 };
 
-/// Nothing where there is no such file.
+/// Returns the file's contents; empty where there is no such file.
 inline std::string contents(const std::string &path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();

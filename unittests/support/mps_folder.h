@@ -1,4 +1,4 @@
-// A folder in which MPS's daemon seems to listen, or does not.
+// A folder in which an MPS daemon seems to listen, or does not.
 #ifndef TALLY_UNITTESTS_SUPPORT_MPS_FOLDER_H
 #define TALLY_UNITTESTS_SUPPORT_MPS_FOLDER_H
 
@@ -9,7 +9,7 @@
 
 namespace tally::test {
 
-/// The folder is that of CUDA_MPS_PIPE_DIRECTORY while the object lives.
+/// While the object lives, CUDA_MPS_PIPE_DIRECTORY names the folder.
 struct MpsFolder : TemporaryFolder {
   explicit MpsFolder(bool hasDaemon = true) : variable("CUDA_MPS_PIPE_DIRECTORY", path.string()) {
     if (hasDaemon)

@@ -1,5 +1,5 @@
-// Damages a valid input the way files get damaged and attackers write them. Seeded: a failing case
-// is repeated by its number.
+// Damages a valid input as broken files and attackers do. Seeded: the number of a failing case
+// repeats it.
 #ifndef TALLY_UNITTESTS_SUPPORT_MUTATE_H
 #define TALLY_UNITTESTS_SUPPORT_MUTATE_H
 
@@ -13,7 +13,7 @@
 namespace tally::test {
 
 /// Cuts, flips, overwrites, removes, repeats or inserts bytes: one to four damages by `seed`, the
-/// same on every machine. `spice` are bytes that mean something to the format.
+/// same on every machine. `spice`: bytes that have a meaning in the format.
 inline std::string mutate(std::string_view input, std::uint64_t seed,
                           std::string_view spice = std::string_view("\0\x7f\x80\xff", 4)) {
   std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 1);

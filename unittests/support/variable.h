@@ -1,4 +1,4 @@
-// A variable of the environment while a test needs it.
+// Sets an environment variable for the duration of a test.
 #ifndef TALLY_UNITTESTS_SUPPORT_VARIABLE_H
 #define TALLY_UNITTESTS_SUPPORT_VARIABLE_H
 

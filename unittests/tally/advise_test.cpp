@@ -1,4 +1,4 @@
-// What `tally advise` reads in a trace, and says of it.
+// `tally advise`: its reading of a trace, and its advice.
 #include "advise.h"
 #include "scratch_folder.h"
 
@@ -84,7 +84,7 @@ TEST_CASE("work is charged for the time from the request on, each name and kind 
   REQUIRE(holders.size() == 2);
   CHECK(holders[0].name == "long");
   CHECK(holders[0].times == 2);
-  CHECK(holders[0].longest == 70); // 60 on one lane, 10 on the other
+  CHECK(holders[0].longest == 70); // 60 on one lane, 10 on the other lane
   CHECK(holders[0].total == 80);
   CHECK(holders[1].name == "short");
   CHECK(holders[1].kind == "guard");

@@ -1,4 +1,4 @@
-// Forked children that answer, crash and hang; what the driver's child says.
+// Forked children that answer, crash and hang; and the answer of the child that queries the driver.
 #include "child_answer.h"
 #include "driver_query.h"
 

@@ -1,4 +1,4 @@
-// Files of commands: programs, scripts, and why nothing can be preloaded into some.
+// Command files: programs, scripts, and the reasons why some cannot be preloaded into.
 #include "command_file.h"
 #include "elf_file.h"
 #include "scratch_folder.h"
@@ -13,7 +13,7 @@ using namespace tally::launcher;
 
 namespace {
 
-/// An ELF file of a header and, where it has an interpreter, the entry that names it.
+/// An ELF file with a header and, where it has an interpreter, the program header that names it.
 std::string elf(const char *interpreter, std::uint16_t machine = EM_X86_64,
                 char fileClass = ELFCLASS64) {
   Elf64_Ehdr header{};
@@ -115,7 +115,7 @@ TEST_CASE("for a script its interpreter is the program") {
   std::string inner = folder.file("inner", "#!" + program + "\n");
   CHECK(programOf("#!" + inner + "\n") == program);
   CHECK_FALSE(programOf("#!/no/such/interpreter\n"));
-  // Without the line it is the shell's.
+  // A script without an interpreter line runs in the shell.
   CHECK(programOf("echo hello\n") == findProgram("/bin/sh", ""));
   std::string loop = folder.path + "/loop";
   folder.file("loop", "#!" + loop + "\n");

@@ -1,4 +1,4 @@
-// Libraries as the loader finds them, and their symbols.
+// The search for libraries as the loader does it, and the symbols of libraries.
 #include "elf_file.h"
 #include "library_search.h"
 #include "scratch_folder.h"
@@ -15,7 +15,7 @@ std::string number(std::uint32_t value) {
   return {reinterpret_cast<const char *>(&value), sizeof value};
 }
 
-/// A cache of glibc's, of one library.
+/// A glibc loader cache with one library.
 std::string cacheOf(const std::string &name, const std::string &path) {
   const std::uint32_t strings = 48 + 24;
   std::string bytes = "glibc-ld.so.cache1.1" + number(1) + std::string(24, '\0');

@@ -1,4 +1,4 @@
-// A folder of a test's own, with files of any mode.
+// A folder for one test, with files of any mode.
 #ifndef TALLY_UNITTESTS_TALLY_SCRATCH_FOLDER_H
 #define TALLY_UNITTESTS_TALLY_SCRATCH_FOLDER_H
 
@@ -13,7 +13,7 @@ namespace tally::launcher {
 
 class ScratchFolder {
 public:
-  /// The path of a file that is made.
+  /// Makes a file and returns its path.
   std::string file(const std::string &name, const std::string &bytes, mode_t mode = 0755) const {
     std::string at = made.file(name);
     std::ofstream(at, std::ios::binary) << bytes;

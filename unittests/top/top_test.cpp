@@ -1,4 +1,4 @@
-// tally-top: its command line, what it makes of two looks, and the program over real processes.
+// tally-top: its command line, the comparison of two looks, and the program with real processes.
 #include "arena_children.h"
 #include "frame.h"
 #include "json.h"
@@ -20,7 +20,7 @@ namespace {
 
 Result<Options> parse(std::vector<std::string_view> words) { return parseOptions(words); }
 
-/// Two clients, who have done nothing yet.
+/// A look at two clients that have done no work yet.
 Look idleLook() {
   runtime::ArenaStatus arena;
   arena.path = "/arena";
@@ -36,7 +36,7 @@ Look idleLook() {
   return {arena};
 }
 
-/// What they have done two seconds later.
+/// A look at the same clients two seconds later.
 Look busyLook() {
   Look look = idleLook();
   look[0].takenAt += 2s;
@@ -62,7 +62,7 @@ Look busyLook() {
   return look;
 }
 
-/// What the program writes.
+/// Returns the output of the program.
 std::string output(const std::string &words) {
   std::string text;
   FILE *pipe = popen((TALLY_TOP " " + words + " 2>&1").c_str(), "r");
@@ -74,7 +74,7 @@ std::string output(const std::string &words) {
   return text;
 }
 
-/// The number behind the last "name": in the object of the client `name`.
+/// Returns the number after the last "name" in the object of the client `name`.
 double field(const std::string &json, const std::string &client, const std::string &name) {
   std::smatch found;
   std::regex pattern("\"name\":\"" + client + "\"[^]*?\"" + name +
@@ -116,11 +116,11 @@ TEST_CASE("rates and times between two looks") {
   CHECK(trainer.yieldsPerSecond == 4.5);
   CHECK(trainer.turnaround.count() == 9);
 
-  // Nothing more since; times of the longer while.
+  // The clients did no more work; the histograms cover the longer time.
   auto later = compare(before, now, now);
   CHECK(later[0].clients[0].launchesPerSecond == 0);
   CHECK(later[0].clients[0].requests.count() == 10);
-  // Another client in the slot has not done what the one before it had.
+  // A new client in the slot does not get the counts of the slot's previous client.
   Look other = now;
   other[0].clients[1].generation = 1;
   other[0].clients[1].launches = 6;
@@ -193,7 +193,7 @@ TEST_CASE("over real processes") {
   std::string metrics = output("--prometheus --arena=" + folder.file());
   CHECK(metrics.find("\ntally_request_seconds_count{gpu=\"gpu\",class=\"high\",name=\"server\"") !=
         std::string::npos);
-  // Nobody has noticed.
+  // Neither process noticed the reader.
   CHECK(arena->view().size() == 2);
   CHECK(trainer.finish() == 0);
   CHECK(server.finish() == 0);

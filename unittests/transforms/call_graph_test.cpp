@@ -1,4 +1,4 @@
-// Who calls whom, and what a variant calls clones of.
+// Callers and callees, and the functions of which a variant calls clones.
 #include "kernels.h"
 
 #include "tally/ptx/transforms/rewriter.h"
@@ -72,7 +72,7 @@ TEST_CASE("a clone is made once for all variants, and the first guard entry call
   CHECK(count(text, ".func f$tally_virtual() {") == 1);
   CHECK(count(text, "call.uni f$tally_virtual;") == 3);
   CHECK(count(text, "call.uni f;") == 1);
-  // The extents stand where the clone reads them.
+  // The clone reads the extents from where the variant has stored them.
   CHECK(count(text, "ld.shared.u32 %tally_nctaid_z, [$tally_block+24];") == 1);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a call through a pointer reaches what has its address taken") {
   CHECK(clonedIn(call, reader + ".global .u64 table[2] = {0, f};\n") == Codes{"f"});
   CHECK(clonedIn(call, reader + ".global .u64 table[2] = {0, generic(f)};\n") == Codes{"f"});
   CHECK(clonedIn(call, reader + func("g", "{ .reg .b64 %x; mov.u64 %x,f; ret; }")) == Codes{"f"});
-  // Called by name is not taken.
+  // A function that is called by name only is not an address taken.
   CHECK(clonedIn(call, reader + func("g", "{ call.uni f; ret; }") + func("h", "{ ret; }") +
                            ".global .u64 table[1] = {h};\n")
             .empty());
@@ -138,7 +138,8 @@ TEST_CASE("calls through pointers that are refused") {
   CHECK(reasonsOf("{ " + call + "} ret;", taken + ".extern .global .u32 elsewhere;\n") == refused);
   CHECK(reasonsOf("{ " + call + "} ret;", taken + ".extern .func free(.param .b64 p);\n"
                                                   ".extern .shared .b32 dynamic[];\n") == Codes{});
-  // No scope of its own, more than the call in it, or another pointer than the one outside.
+  // The call has no scope of its own, the scope holds more than the call, or the pointer differs
+  // from the one outside.
   CHECK(reasonsOf(call + "ret;", taken) == refused);
   CHECK(reasonsOf("{ " + call + "L: } ret;", taken) == refused);
   CHECK(reasonsOf("{ @%p1 bra E; " + call + "} E: ret;", taken) == refused);
@@ -150,7 +151,8 @@ TEST_CASE("calls through pointers that are refused") {
 TEST_CASE("a call through a pointer is copied for each function with a clone") {
   std::string text = rewritten("{ " + proto + "@!%p1 call %rd1,(),proto; } ret;",
                                reader + func("h", "{ ret; }") + ".global .u64 t[2] = {f, h};\n");
-  // Slice, the resume entry, persistent; the guard's first entry is as it was.
+  // Slice, the resume entry and persistent compare the callee; the guard's first entry is
+  // unchanged.
   CHECK(count(text, "mov.u64 %tally_callee, f;") == 3);
   CHECK(count(text, "setp.eq.u64 %tally_same, %rd1, %tally_callee;") == 3);
   CHECK(count(text, "@!%p1 call f$tally_virtual,();") == 3);

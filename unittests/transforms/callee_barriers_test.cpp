@@ -1,4 +1,5 @@
-// Barriers in callees: when all threads are shown to meet at them equally often.
+// Barriers in callees: the cases in which the analysis shows that all threads meet at them equally
+// often.
 #include "kernels.h"
 
 using namespace tally::ptx;
@@ -16,7 +17,7 @@ TEST_CASE("a call that all threads make equally often") {
   CHECK(reasonsOf("ld.param.u32 %r1,[n]; L: call.uni f; add.s32 %r1,%r1,-1; setp.ne.s32 %p1,%r1,0; "
                   "@%p1 bra L; ret;",
                   meets) == accepted);
-  // Who leaves afterwards has met everyone as often as they will.
+  // Threads that leave after the call have met every barrier as often as the other threads will.
   CHECK(reasonsOf("call.uni f; mov.u32 %r1,%tid.x; setp.eq.u32 %p1,%r1,0; @%p1 ret; "
                   "st.global.u32 [%rd1],%r1; ret;",
                   meets) == accepted);
@@ -44,7 +45,7 @@ TEST_CASE("a barrier whose function decides on it") {
                                                  "bar.sync 0;")) == refused);
   CHECK(reasonsOf("call.uni f; ret;", callee("", "ld.global.u32 %x,[0]; setp.eq.u32 %q,%x,0; @%q "
                                                  "bar.sync 0;")) == refused);
-  // The shape of the block is the same for all of it.
+  // The shape of the block is the same for all its threads.
   CHECK(reasonsOf("call.uni f; ret;", callee("", "mov.u32 %x,%ntid.x; setp.eq.u32 %q,%x,32; @%q "
                                                  "bar.sync 0;")) == accepted);
   CHECK(reasonsOf("call.uni f; ret;", callee("", "bar.sync 1,64;")) == refused);

@@ -1,4 +1,4 @@
-// Which barriers all threads are shown to reach, and what only looks like it.
+// Barriers that the analysis shows all threads to reach, and barriers that only look so.
 #include "kernels.h"
 
 #include "tally/ptx/analysis/barriers.h"
@@ -7,7 +7,8 @@ using namespace tally::ptx;
 
 namespace {
 
-/// Reason codes, and how the loop pays for what does not converge: "parks", "spends", "rows".
+/// Returns the reason codes, and how the loop treats threads that do not converge: "parks",
+/// "spends", "rows".
 Codes convergenceOf(std::string_view body, std::string_view before = "",
                     std::string_view target = "8.0\n.target sm_90") {
   std::string text = moduleWith(body, before);
@@ -26,7 +27,7 @@ Codes convergenceOf(std::string_view body, std::string_view before = "",
 }
 
 const Codes none;
-const Codes divergent = {"parks", "spends"}; // warps park, parts of them exit
+const Codes divergent = {"parks", "spends"}; // warps park, and some of their lanes exit
 const Codes spends = {"spends"};
 
 } // namespace
@@ -69,12 +70,12 @@ TEST_CASE("a barrier under a block-uniform decision is reached by all or none") 
 }
 
 TEST_CASE("a register that holds another value elsewhere") {
-  // %p1 is the block's where it decides, and differs behind.
+  // %p1 is the same for the block where the branch reads it, and differs between threads later.
   std::string first = "ld.param.u32 %r1,[n]; setp.lt.u32 %p1,%r1,9; @%p1 bra L; bar.sync 0;";
   std::string second = "mov.u32 %r2,%tid.x; setp.lt.u32 %p1,%r2,9;";
   CHECK(convergenceOf(first + second + "@%p1 st.global.u32 [%rd1],%r2; L: ret;") == none);
   CHECK(convergenceOf(second + "@%p1 st.global.u32 [%rd1],%r2;" + first + "L: ret;") == none);
-  // The lanes' shape of a value is that of the value too.
+  // A value that is the same for all lanes of a warp makes its predicate the same for them.
   CHECK(convergenceOf("mov.u32 %r1,%tid.x; shr.u32 %r1,%r1,5; setp.eq.u32 %p1,%r1,1; @%p1 bra L;"
                       "bar.warp.sync -1; L: ret;") == Codes{"rows"});
   SUBCASE("comes there by some way") {
@@ -92,7 +93,7 @@ TEST_CASE("a register that holds another value elsewhere") {
     CHECK(convergenceOf(loop + "setp.lt.u32 %p1,%r1,8; @%p2 bra H; E: ret;") == none);
   }
   SUBCASE("is left there by the block before") {
-    // A worker's next block finds in %p1 what this one's threads have.
+    // A worker's next block finds in %p1 the values of this block's threads.
     CHECK(convergenceOf("@%p1 bra L; bar.sync 0; L:" + second + "setp.lt.u32 %p1,%r2,3; ret;") ==
           divergent);
   }
@@ -147,7 +148,7 @@ TEST_CASE("a loop whose trip count differs between threads, before a barrier in 
 }
 
 TEST_CASE("a value that leaves a divergent loop is divergent though its assignments look uniform") {
-  // %r3 counts the rounds: uniform inside the loop, different per thread after it.
+  // %r3 counts the rounds: it is uniform inside the loop, and differs between threads after it.
   CHECK(convergenceOf(
             "ld.param.u32 %r1,[n]; mov.u32 %r2,%tid.x; mov.u32 %r3,0;\n"
             "L: add.u32 %r3,%r3,1; add.u32 %r2,%r2,16; setp.lt.s32 %p2,%r2,%r1; @%p2 bra L;\n"
@@ -181,7 +182,7 @@ TEST_CASE("a predicate declared again in a scope is another register") {
 }
 
 TEST_CASE("labels repeated in scopes are different labels") {
-  // The inner L is the branch's target; taken for the outer one, the barrier would be skipped.
+  // The branch's target is the inner L. Taking the outer L for the target would skip the barrier.
   CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.eq.u32 %p1,%r1,0;\n"
                       "{ @%p1 bra L; mov.u32 %r2,1; L: mov.u32 %r3,1; }\n"
                       "bar.sync 0; L: ret;") == none);
@@ -321,7 +322,7 @@ TEST_CASE("a mask of active threads, as long as they come to the operation") {
   CHECK(convergenceOf(early + ask + branch + "J; add.u32 %r8,%r8,1; J: " + vote + "E: ret;") ==
         none);
   CHECK(convergenceOf(early + "L: " + ask + vote + back + "L; E: ret;") == none);
-  // Some have left, or never come, since they were active.
+  // Since the activemask some lanes have left, or some lanes never come.
   CHECK(convergenceOf(early + ask + branch + "E; " + vote + "E: ret;") == spends);
   CHECK(convergenceOf(early + ask + "setp.eq.u32 %p2,%r1,3; @%p2 " + vote + "E: ret;") == spends);
   CHECK(convergenceOf(early + ask + "L: " + vote + back + "L; E: ret;") == spends);
@@ -339,7 +340,8 @@ TEST_CASE("a mask that a ballot gave of the condition that the operation stands 
   CHECK(convergenceOf(ask + vote + "@%p1 bra Y; ret; Y: " + sync + "ret;") == none);
   CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,32; setp.gt.u32 %p2,%r1,31; " +
                       vote + "@%p2 bra E; " + sync + "E: ret;") == none);
-  // The wrong way, another condition, another vote, another value by then.
+  // The branch goes the wrong way, reads another condition or another vote, or reads the value
+  // after a change.
   CHECK(convergenceOf(ask + vote + "@%p1 bra E; " + sync + "E: ret;") == spends);
   CHECK(convergenceOf(ask + vote + "@!%p2 bra E; " + sync + "E: ret;") == spends);
   CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,7; setp.ge.u32 %p2,%r1,6; " + vote +
@@ -352,12 +354,12 @@ TEST_CASE("a mask that a ballot gave of the condition that the operation stands 
   CHECK(convergenceOf(ask + vote + "setp.eq.u32 %p1,%r1,0; @!%p1 bra E; " + sync + "E: ret;") ==
         spends);
   CHECK(convergenceOf(ask + vote + "@%p2 bra E; not.b32 %r7,%r7; " + sync + "E: ret;") == spends);
-  // Some of those that voted so leave before, or come more than once.
+  // Some of the lanes that voted for it leave before, or come more than once.
   CHECK(convergenceOf(ask + vote + "@%p2 bra E; setp.eq.u32 %p3,%r1,3; @%p3 bra E; " + sync +
                       "E: ret;") == spends);
   CHECK(convergenceOf(ask + vote + "@%p2 bra E; L: " + sync +
                       "add.u32 %r1,%r1,1; setp.lt.u32 %p3,%r1,9; @%p3 bra L; E: ret;") == spends);
-  // A comparison of floats has no complement: neither holds of what is no number.
+  // A comparison of floats has no complement: for a NaN both comparisons are false.
   CHECK(convergenceOf("mov.u32 %r1,%tid.x; cvt.rn.f32.u32 %f1,%r1; setp.lt.f32 %p1,%f1,%f2;"
                       "setp.ge.f32 %p2,%f1,%f2; " +
                       vote + "@%p2 bra E; " + sync + "E: ret;") == spends);
@@ -378,7 +380,7 @@ TEST_CASE("decisions that are the warp's own, in rows of whole warps") {
                 "mad.lo.s32 %r4,%r1,%r2,%r3; shr.u32 %r8,%r4,5; ld.param.u32 %r7,[n];"
                 "setp.ge.u32 %p1,%r8,%r7;"));
   CHECK(isWarps("mov.u32 %r1,%tid.y; ld.param.u32 %r2,[n]; setp.ge.u32 %p1,%r1,%r2;"));
-  // A signed division by 32, and one by the warp size.
+  // A signed division by 32, and a signed division by the warp size.
   const char *division = "shr.u32 %r3,%r2,27; add.s32 %r4,%r1,%r3; shr.s32 %r8,%r4,5;"
                          "ld.param.u32 %r7,[n]; setp.ge.s32 %p1,%r8,%r7;";
   CHECK(isWarps(std::string("mov.u32 %r1,%tid.x; shr.s32 %r2,%r1,31;") + division));

@@ -1,4 +1,4 @@
-// What one look at a kernel refuses, and whom.
+// The refusals that one analysis of a kernel finds, and the kinds that they concern.
 #include "kernels.h"
 
 #include "tally/bundle/bundle.h"
@@ -55,7 +55,7 @@ TEST_CASE("whose copy beside it would compute with other values") {
            "cvta.global.u64 %rd2,%rd1; st.param.b64 [a],%rd2; st.param.b64 [b],0; call (r), " +
            std::string(callee) + ", (a, b); } ret;";
   };
-  // Variables that nothing names, or that are only read.
+  // Variables that no instruction names, or that instructions only read.
   CHECK_FALSE(changes("ret;"));
   CHECK_FALSE(changes("ret;", ".global .texref t; .extern .global .u32 e;"));
   CHECK_FALSE(changes("ld.global.u32 %r1,[g]; ret;"));
@@ -63,7 +63,8 @@ TEST_CASE("whose copy beside it would compute with other values") {
   CHECK_FALSE(changes("ld.const.u32 %r1,[c+4]; ld.param.u64 %rd1,[p]; st.global.u32 [%rd1],%r1; "
                       "ret;"));
   CHECK_FALSE(changes(call("vprintf")));
-  // Written, or given away: at once, through registers, also against the order of the text.
+  // The kernel writes the variable or passes its address on: directly, through registers, and
+  // against the order of the text.
   CHECK(changes("st.global.u32 [g],1; ret;"));
   CHECK(changes("atom.global.add.u32 %r1,[g],1; ret;"));
   CHECK(changes("red.global.add.u32 [g+0],1; ret;"));
@@ -77,7 +78,7 @@ TEST_CASE("whose copy beside it would compute with other values") {
                 "st.global.u32 [%rd2],1; ret;"));
   CHECK(changes("mov.u64 %rd1,g; shfl.sync.idx.b32 %r1,%rd1,0,31,-1; ret;"));
   CHECK(changes(call("other")));
-  // In a function that it calls.
+  // A function that the kernel calls writes the variable.
   CHECK(changes("call f; ret;", ".func f() { st.global.u32 [g],1; ret; }"));
   CHECK_FALSE(changes("call f; ret;", ".func f() { ret; }"));
   CHECK(
@@ -86,7 +87,8 @@ TEST_CASE("whose copy beside it would compute with other values") {
               "st.param.b64 [result],%rd; ret; }"));
   CHECK(changes("call (%rd1), f; st.global.u32 [%rd1],1; ret;",
                 ".func (.reg .b64 %result) f() { mov.u64 %result,g; ret; }"));
-  // Of its body; what only the program fills; through an address that a variable holds.
+  // Variables of the function's body; variables that only the program fills; and an address that
+  // another variable holds.
   CHECK(changes(".global .u32 own; ld.global.u32 %r1,[own]; ret;"));
   CHECK(changes("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4},[t,{%r1}]; ret;", ".global .texref t;"));
   CHECK(changes("ld.global.u32 %r1,[e]; ret;", ".extern .global .u32 e;"));
@@ -107,7 +109,7 @@ TEST_CASE("forms of grid registers") {
   CHECK(reasonsOf(".reg .u16 %h; mov.u16 %h,%ctaid.x; ret;") == none);
   CHECK(reasonsOf("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4},[t,{%ctaid.x}]; ret;",
                   ".global .texref t;") == none);
-  // What ptxas takes nowhere is not made sense of.
+  // Forms that ptxas never accepts are refused as unknown forms.
   CHECK(reasonsOf("mov.u32 %r1,%ctaid; ret;") == form);
   CHECK(reasonsOf("mov.u64 %rd1,%ctaid.x; ret;") == form);
   CHECK(reasonsOf("mov.b128 %rd1,{%ctaid.x,%ctaid.y}; ret;") == form);
@@ -265,7 +267,7 @@ TEST_CASE("the mbarrier of tcgen05.commit is the own block's, unless it is for s
 }
 
 TEST_CASE("polls are refused where ptxas rounds otherwise in a loop than in an unrolled one") {
-  /// Of a loop of `turns` turns: what begins it, and what each turn does.
+  /// A loop of `turns` turns: `before` stands ahead of it, and each turn executes `turn`.
   auto refused = [](const std::string &before, const std::string &turn, const std::string &turns,
                     const std::string &behind = "") {
     Module module = parsed(moduleWith(
@@ -292,29 +294,31 @@ TEST_CASE("polls are refused where ptxas rounds otherwise in a loop than in an u
   CHECK(refused(begin, divided("div.full.f32", "%f3"), many));
   CHECK(refused(begin, divided("div.approx.f32", "%f3"), many));
   CHECK(refused(begin, count + "rcp.approx.f32 %f4,%f3; fma.rn.f32 %f2,%f4,%f1,%f2;", many));
-  // Of an integer, by way of another register, of an immediate by the dividend.
+  // An operand from an integer; an operand through another register; a counter divided by an
+  // immediate.
   CHECK(refused(begin, "cvt.rn.f32.u32 %f5,%r1; ex2.approx.f32 %f2,%f5;", many));
   CHECK(refused(begin, count + "mul.f32 %f5,%f3,0f40000000; div.full.f32 %f2,%f1,%f5;", many));
   CHECK(refused(begin, count + "div.full.f32 %f2,%f3,0f40400000;", many));
-  // What the turns leave behind.
+  // A value of the turns that is used after the loop.
   CHECK(refused(begin, count, many, "div.full.f32 %f2,%f1,%f3;"));
-  // An exact operation; of immediates alone; of what memory says, by the divisor or the count.
+  // An exact operation; an immediate divisor; a divisor or a counter whose value comes from memory.
   CHECK_FALSE(refused(begin, divided("div.rn.f32", "%f3"), many));
   CHECK_FALSE(refused(begin, divided("div.full.f32", "0f40400000"), many));
   CHECK_FALSE(refused(begin, divided("div.full.f32", "%f7"), many));
   CHECK_FALSE(refused(begin, count + "div.full.f32 %f2,%f3,%f7;", many));
   CHECK_FALSE(refused("mov.f32 %f3,%f7; mov.f32 %f2,%f3;", divided("div.full.f32", "%f3"), many));
   CHECK_FALSE(refused(begin, count + "@%p2 mov.f32 %f3,%f7; div.full.f32 %f2,%f1,%f3;", many));
-  // A sum of what another turn multiplied, by way of a copy too.
+  // A sum whose product is from another turn, also through a copy.
   CHECK(refused("mov.f32 %f3,%f7;", "add.f32 %f2,%f3,%f1; mul.f32 %f3,%f1,%f1;", "%r7"));
   CHECK(refused("mov.f32 %f3,%f7;",
                 "sub.ftz.f32 %f2,%f1,%f3; mul.ftz.f32 %f4,%f1,%f1; "
                 "mov.f32 %f3,%f4;",
                 "%r7"));
-  // What comes into a loop meets its sum where all turns are unrolled.
+  // A value from before the loop reaches the loop's sum where all turns are unrolled.
   CHECK(refused("mul.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", many));
   CHECK_FALSE(refused("mul.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", "%r7"));
-  // Together in the turn; with a rounding of its own; no sum, no product of floats.
+  // Product and sum are in one turn; the operation names its rounding; or there is no sum or
+  // product of floats.
   CHECK_FALSE(refused("", "mul.f32 %f3,%f1,%f1; add.f32 %f2,%f3,%f1;", "%r7"));
   CHECK_FALSE(refused("",
                       "mul.f32 %f3,%f1,%f1; @%p2 bra on; mov.f32 %f5,%f1; on: "
@@ -328,6 +332,6 @@ TEST_CASE("polls are refused where ptxas rounds otherwise in a loop than in an u
                       "add.u32 %r2,%r3,%r1; mul.lo.u32 %r3,%r2,%r2; mov.f32 %f2,%f1;", "%r7"));
   CHECK_FALSE(refused("mov.f32 %f3,%f7;",
                       "mul.f32 %f3,%f1,%f1; add.f32 %f2,%f3,%f1; mov.f32 %f3,%f1;", "%r7"));
-  // Nobody unrolls wholly a loop whose turns a parameter says.
+  // No compiler unrolls a loop completely if a parameter gives the number of turns.
   CHECK_FALSE(refused(begin, divided("div.full.f32", "%f3"), "%r7"));
 }

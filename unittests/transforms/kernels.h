@@ -1,4 +1,4 @@
-// Small modules for the tests, from a body.
+// Makes small modules for the tests from a kernel's body.
 #ifndef TALLY_UNITTESTS_TRANSFORMS_KERNELS_H
 #define TALLY_UNITTESTS_TRANSFORMS_KERNELS_H
 
@@ -13,7 +13,8 @@
 
 namespace tally::ptx {
 
-/// A module with one kernel `k(p: u64 pointer, n: u32)`, some registers declared, and `before` it.
+/// Returns a module with one kernel `k(p: u64 pointer, n: u32)`, some registers declared, and
+/// `before` in front of it.
 inline std::string moduleWith(std::string_view body, std::string_view before = "") {
   std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n";
   text += before;
@@ -31,11 +32,11 @@ inline Module parsed(std::string text) {
   return std::move(std::get<Module>(result));
 }
 
-/// Kinds that yield between blocks: those that poll in loops want a loop, which most of the kernels
-/// here have not.
+/// Kinds that yield between blocks. The other kinds poll in loops and need a loop, which most
+/// kernels here lack.
 inline constexpr KindSet betweenBlocks = onSlice | onGuard | onPersistent;
 
-/// Codes of everything that the analyses find in kernel `k`.
+/// Returns the codes of all findings in kernel `k`.
 inline std::set<std::string> reasonsIn(const Module &module) {
   ModuleFacts facts(module);
   const Function *kernel = module.function("k");

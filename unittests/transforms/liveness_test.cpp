@@ -1,4 +1,5 @@
-// What lives where: by hand on small bodies, and against a search of every way on random ones.
+// Live registers at each place: by hand on small bodies, and compared with a search of all paths on
+// random bodies.
 #include "kernels.h"
 
 #include "tally/ptx/analysis/liveness.h"
@@ -26,7 +27,7 @@ Names namesOf(const Function &function, const std::vector<RegisterId> &registers
   return names;
 }
 
-/// The statement of `body` whose text begins with `text`.
+/// Returns the index of the statement of `body` whose text begins with `text`.
 std::uint32_t statementOf(const Function &function, std::string_view text) {
   for (std::uint32_t i = 0; i != function.body.size(); ++i)
     if (function.body[i].text.starts_with(text))
@@ -35,7 +36,7 @@ std::uint32_t statementOf(const Function &function, std::string_view text) {
   return 0;
 }
 
-/// What lives before the statement of kernel `k` that begins with `text`.
+/// Returns the registers that are live before the statement of kernel `k` that begins with `text`.
 Names liveBefore(std::string_view body, std::string_view text) {
   Module module = parsed(moduleWith(body));
   const Function &function = *module.function("k");
@@ -43,7 +44,8 @@ Names liveBefore(std::string_view body, std::string_view text) {
   return namesOf(function, Liveness(cfg).liveBefore(statementOf(function, text)));
 }
 
-/// What lives where the body begins: registers that may be read before they are written.
+/// Returns the registers that are live where the body begins: they may be read before they are
+/// written.
 Names liveAtEntry(std::string_view body) {
   Module module = parsed(moduleWith(body));
   const Function &function = *module.function("k");
@@ -134,7 +136,8 @@ TEST_CASE("the condition code lives between add.cc and addc") {
 
 namespace {
 
-/// Whether some way from before `statement` reads `reg` before writing it: every way is walked.
+/// Returns whether some path from before `statement` reads `reg` before it writes it; walks every
+/// path.
 bool isReadFrom(const Cfg &cfg, const CfgBlock &block, std::uint32_t statement, RegisterId reg,
                 std::vector<bool> &seen) {
   for (std::uint32_t each : block.instructions) {

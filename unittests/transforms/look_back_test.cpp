@@ -1,4 +1,4 @@
-// Look-back by block ids and by tickets, and what differs from it in a single detail.
+// Look-back by block ids and by tickets, and kernels that differ from it in one detail.
 #include "kernels.h"
 
 using namespace tally;
@@ -25,7 +25,7 @@ constexpr auto unknown = bundle::Waits::Unknown;
 
 /// Spins on the word at %rd5.
 const std::string spin = "L: ld.volatile.global.u32 %r9,[%rd5]; setp.eq.u32 %p1,%r9,0; @%p1 bra L;";
-/// Publishes in word `%r1`, and `read` makes %rd5 out of %r3, which `index` computes.
+/// A kernel that publishes in word `%r1`; `index` computes %r3, and `read` computes %rd5 from %r3.
 std::string kernel(const std::string &index, const std::string &own = "%r1") {
   return "mul.wide.u32 %rd2," + own +
          ",4; add.s64 %rd3,%rd1,%rd2; st.volatile.global.u32 [%rd3],1;" + index +
@@ -40,7 +40,7 @@ TEST_CASE("words of lower blocks") {
   CHECK(waitsOf(kernel("not.b32 %r4,%r2; add.s32 %r3,%r1,%r4;")) == lower);
   CHECK(waitsOf(kernel("shr.u32 %r4,%r2,5; sub.s32 %r3,%r1,%r4; sub.s32 %r3,%r3,1;")) == lower);
   CHECK(waitsOf(kernel("mad.lo.s32 %r3,%r2,-2,%r1; sub.s32 %r3,%r3,3;")) == lower);
-  // Shifted by a parameter on both sides.
+  // A parameter shifts both indices.
   CHECK(waitsOf("ld.param.u32 %r5,[n]; add.s32 %r6,%r1,%r5;" +
                 kernel("add.s32 %r3,%r6,-1;", "%r6")) == lower);
 }
@@ -72,7 +72,8 @@ TEST_CASE("wider reads and other places of the write") {
         lower);
   CHECK(waitsOf(write + "st.relaxed.gpu.v2.u32 [%rd3+256],{%r1,%r2};" + read + at("+268")) ==
         unknown);
-  // 8 bytes behind is the own word, which a higher block does not touch; but no lower one does.
+  // The word 8 bytes behind is the block's own word. Higher blocks do not write it, but neither
+  // does any lower block.
   CHECK(waitsOf(write + "st.relaxed.gpu.v2.u32 [%rd3+256],{%r1,%r2};" + read + at("+264")) ==
         unknown);
 }
@@ -96,7 +97,7 @@ TEST_CASE("a window that moves") {
                 spin +
                 "add.s32 %r4,%r3,-3; setp.gt.s32 %p2,%r9,5; @%p2 bra M; add.s32 %r4,%r3,2;"
                 "M: mov.u32 %r3,%r4; setp.gt.s32 %p3,%r9,9; @%p3 bra O; ret;") == unknown);
-  // The index before the loop changes it is another value.
+  // A value of the index from before the loop's change is another value.
   CHECK(waitsOf("mov.u32 %r3,%r1; mul.wide.u32 %rd2,%r3,4; add.s64 %rd3,%rd1,%rd2;"
                 "st.volatile.global.u32 [%rd3],1;"
                 "O: add.s32 %r3,%r3,-1; mul.wide.s32 %rd4,%r3,4; add.s64 %rd5,%rd1,%rd4;" +
@@ -128,7 +129,7 @@ TEST_CASE("other writes") {
   CHECK(waitsOf("st.volatile.global.u32 [output],1;" + kernel(back), output) == unknown);
   CHECK(waitsOf("call.uni f, (%rd1);" + kernel(back),
                 ".func f(.reg .u64 %a) { st.volatile.u32 [%a],7; ret; }") == unknown);
-  // Nobody writes the word.
+  // No block writes the word.
   CHECK(waitsOf(back + "mul.wide.s32 %rd4,%r3,4; add.s64 %rd5,%rd1,%rd4;" + spin + "ret;") ==
         unknown);
 }
@@ -144,13 +145,13 @@ TEST_CASE("tickets") {
   CHECK(waitsOf(take + "st.global.u32 [counter],0;" + use, counter) == unknown);
   CHECK(waitsOf("atom.global.add.u32 %r6,[%rd1],1;" + use, counter) == unknown);
   CHECK(waitsOf(take + take + use, counter) == unknown);
-  // A counter for each column, and one that is asked again and again.
+  // A counter for each column, and a ticket that is taken again and again.
   CHECK(waitsOf("mov.u64 %rd7,counter; mul.wide.u32 %rd8,%r1,4; add.s64 %rd7,%rd7,%rd8;"
                 "atom.global.add.u32 %r6,[%rd7],1;" +
                     use,
                 counter) == unknown);
   CHECK(waitsOf("Q: " + take + "setp.lt.u32 %p5,%r2,0; @%p5 bra Q;" + use, counter) == unknown);
-  // The order is one or the other.
+  // Blocks take their order from ids or from tickets, never from both.
   CHECK(waitsOf(take + kernel("add.s32 %r3,%r6,-1;", "%r1"), counter) == unknown);
 }
 

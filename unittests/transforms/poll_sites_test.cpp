@@ -1,4 +1,4 @@
-// Which loops poll, how often, and what tells the turn.
+// Loops that poll, the period of their polls, and the register that counts the turns.
 #include "kernels.h"
 
 #include "tally/ptx/analysis/poll_sites.h"
@@ -10,8 +10,8 @@ using namespace tally::ptx;
 
 namespace {
 
-/// What is looked at of a site: the text of its first instruction, its turns, the register's mask,
-/// the turns of a strip, 0 where there are none, and what counts them.
+/// The tested facts of a site: the text of its first instruction, its turns, the register's mask,
+/// the turns of a strip (0 where there are no strips), and the register that counts them.
 struct Seen {
   std::string first;
   std::uint32_t turns, mask, strip;
@@ -50,7 +50,8 @@ const std::string fma = "fma.rn.f32 %f1,%f1,%f2,%f3;\n"; // 8 cycles
 } // namespace
 
 TEST_CASE("a loop of unknown length polls, told by its counter") {
-  // 8 cycles each: 3 fma, the step, the comparison and the branch: 48.
+  // Instructions of 8 cycles each: 3 fma, the step, the comparison and the branch, 48 cycles in
+  // all.
   auto sites = sitesOf("mov.u32 %r1,%tid.x;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" + times(2, fma) +
                        "add.s32 %r1,%r1,4; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;");
   REQUIRE(sites.size() == 1);
@@ -109,7 +110,7 @@ TEST_CASE("a limit that a turn may load") {
   };
   std::string turn = "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;";
   CHECK(stripOf("L: ld.param.u32 %r2,[n];\n" + turn) == 1280);
-  // What else is compared with, before the load is come by.
+  // A turn may skip the load, and then compares with another value.
   CHECK(stripOf("mov.u32 %r2,%tid.x;\nL: @%p2 bra M; ld.param.u32 %r2,[n];\nM: " + turn) == 0);
 }
 
@@ -122,21 +123,21 @@ TEST_CASE("strips of what moves on by a register") {
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "lt.s32") == 1706);
   CHECK(stripOf("add.s32 %r1,%r3,%r1;", "le.u32") == 1706);
   CHECK(stripOf("add.s32 %r4,%r1,%r3; mov.u32 %r1,%r4;", "lt.s32") == 1280);
-  // From a copy that is made before.
+  // The counter advances from a copy made before.
   CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,%r3;", "lt.s32") == 1280);
   CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r3,%r4;", "lt.s32") == 1280);
   CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,3;", "lt.s32") == 1280);
   CHECK(stripOf("mov.u32 %r4,%r1; @%p2 bra M; add.s32 %r5,%r5,1; M: add.s32 %r1,%r4,%r3;",
-                "lt.s32") == 930); // what a turn may leave out counts half
-  // From one that a turn may leave out; from one of something else; from one that something else is
-  // put in too; from one that is made behind, so that the first turn moves on from something else.
+                "lt.s32") == 930); // instructions that a turn may skip count half
+  // The copy may be skipped in a turn; it copies another register; another value is also put into
+  // it; or it is made after the step, so that the first turn starts from another value.
   CHECK(stripOf("@%p2 bra M; add.s32 %r1,%r4,%r3; M: mov.u32 %r4,%r1;", "lt.s32") == 0);
   CHECK(stripOf("@%p2 bra M; mov.u32 %r4,%r1; M: add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
   CHECK(stripOf("@%p2 mov.u32 %r4,%r1; add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
   CHECK(stripOf("mov.u32 %r4,%r5; add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
   CHECK(stripOf("mov.u32 %r4,%r1; mov.u32 %r4,%r5; add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
   CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,%r4;", "lt.s32") == 0);
-  // Where it is may be past the limit, or what it moves by may change.
+  // The counter may start past the limit, or its step may change.
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "ne.s32") == 0);
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "gt.s32") == 0);
   CHECK(stripOf("sub.s32 %r1,%r1,%r3;", "lt.s32") == 0);
@@ -182,10 +183,10 @@ TEST_CASE("a loop behind an unrolled one does not poll: low bits of something sa
   CHECK(count("and.b32 %r3,%r2,3; mov.u32 %r1,%r3;\n", down) == 0);
   CHECK(count("and.b32 %r3,%r2,3; neg.s32 %r1,%r3;\n",
               "add.s32 %r1,%r1,1; setp.ne.s32 %p1,%r1,0;") == 0);
-  // Upwards it begins with no bit set: 256 turns of 32 cycles.
+  // An upward count begins with no bit set: 256 turns of 32 cycles.
   CHECK(count("and.b32 %r1,%r2,7;\n", "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,256;") == 1);
   CHECK(count("and.b32 %r1,%r2,7;\n", "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,255;") == 0);
-  // Another beginning, many bits, high bits.
+  // Another first value, many bits, high bits.
   CHECK(count("and.b32 %r1,%r2,3; @%p2 bra L; mov.u32 %r1,%r2;\n", down) == 1);
   CHECK(count("and.b32 %r1,%r2,1023;\n", down) == 1);
   CHECK(count("and.b32 %r1,%r2,-4;\n", down) == 1);
@@ -201,14 +202,14 @@ TEST_CASE("strips of one length, of two turns or more") {
     return sites[0].strip;
   };
   CHECK(stripOf(97, "%r2") == 51); // 800 cycles a turn, of 40,960
-  CHECK(stripOf(97, "80") == 40);  // 80 turns are no 51 and 29
+  CHECK(stripOf(97, "80") == 40);  // 80 turns cannot be split into strips of 51 and 29
   CHECK(stripOf(97, "32") == 32);
   CHECK(stripOf(1997, "%r2") == 2); // 16,000 cycles
-  CHECK(stripOf(2097, "%r2") == 0); // longer than two periods: each turn polls
+  CHECK(stripOf(2097, "%r2") == 0); // a turn is longer than two periods: each turn polls
 }
 
 TEST_CASE("a loop of few turns, compared before the step") {
-  // From a thread's id by 1,024 up to 1,024, as compilers turn that: one turn.
+  // From a thread's id by 1,024 up to 1,024, in the form that compilers write: one turn.
   CHECK(sitesOf("mov.u32 %r1,%tid.x;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" + times(100, fma) +
                 "add.s32 %r3,%r1,1024; setp.lt.s32 %p1,%r1,0; mov.u32 %r1,%r3; @%p1 bra L; ret;")
             .empty());
@@ -234,7 +235,8 @@ TEST_CASE("turns are as long as loads that ptxas joins, and as the warps that th
   CHECK(turnOf("mov.u32 %s,%tid.x;\n", four) == 80); // as ld.shared.v4
   CHECK(turnOf("mov.u32 %s,tile;\n", "ld.shared.f32 %f1,[%s]; st.shared.f32 [%s],%f2;\n"
                                      "ld.shared.f32 %f1,[%s+4];\n") == 96);
-  // 100 registers that live through the loop leave room for three warps of a scheduler, not eight.
+  // 100 registers that are live through the loop leave space for three warps per scheduler, not
+  // eight.
   std::string begin, end;
   for (unsigned i = 0; i != 100; ++i) {
     begin += "mov.f32 %v" + std::to_string(i) + ",0f00000000;\n";
@@ -254,7 +256,7 @@ TEST_CASE("of nested loops the innermost long one polls") {
     REQUIRE(sites.size() == 1);
     CHECK(sites[0].first == "xor.b32 %r7,%r7,%r5;");
     CHECK(sites[0].turns == 40);
-    CHECK(sites[0].mask == 0); // it may be entered for less than 32 turns, again and again
+    CHECK(sites[0].mask == 0); // code may enter the loop for fewer than 32 turns, again and again
   }
   SUBCASE("the inner one is short") {
     auto sites = sitesOf(nest(""));
@@ -281,7 +283,7 @@ TEST_CASE("an inner loop is cut into strips only if these are not short") {
   CHECK(few[0].turns == 2); // 8800 cycles each
   CHECK(few[0].strip == 0);
   REQUIRE(many.size() == 1);
-  CHECK(many[0].strip == 3); // 5 turns in strips of 4 at most, all alike
+  CHECK(many[0].strip == 3); // 5 turns in strips of at most 4, all strips alike
 }
 
 TEST_CASE("a loop around one that polls polls too") {
@@ -292,7 +294,7 @@ TEST_CASE("a loop around one that polls polls too") {
     auto sites = sitesOf("O: mov.u32 %r5,%r6; @%p3 bra J;\n" + inner + latch);
     REQUIRE(sites.size() == 2);
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
-    CHECK(sites[0].turns == 512); // 5 instructions without the inner loop
+    CHECK(sites[0].turns == 512); // 5 instructions, without the inner loop
   }
   SUBCASE("where it is long without") {
     CHECK(sitesOf("O: mov.u32 %r5,%r6;\n" + times(2600, fma) + inner + latch).size() == 2);

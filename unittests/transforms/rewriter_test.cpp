@@ -1,4 +1,4 @@
-// Edits and the texts that passes write.
+// Edits, and the texts that passes write.
 #include "kernels.h"
 
 #include "tally/ptx/transforms/editor.h"
@@ -59,7 +59,7 @@ TEST_CASE("parameters are appended, whatever the list was") {
   CHECK(withList("( /* none */ )") == 1);
   CHECK(withList("(.param .u32 a)") == 2);
   CHECK(withList("(.param .u32 a // the first\n)") == 2);
-  // A comma without a parameter would make two in the variant.
+  // A comma without a parameter would lead to two commas in the variant.
   CHECK(std::holds_alternative<Diagnostic>(
       parse(".version 8.0\n.target sm_90\n.entry k(.param .u32 a,) {}")));
 }
@@ -84,7 +84,7 @@ TEST_CASE("every way out of a persistent body leads to the loop's head") {
   CHECK(contains(text, "@!%p2 bra $tally_next;"));
   CHECK(contains(text, "{ bra $tally_next; }"));
   CHECK(contains(text, "E:\n\tbra $tally_next;\n\n$tally_asked:"));
-  // The one ret left is the worker's own.
+  // The only remaining ret is the worker's own.
   CHECK(text.find("ret;") == text.rfind("ret;"));
   CHECK_FALSE(contains(text, "exit;"));
 }
@@ -147,7 +147,7 @@ TEST_CASE("kernels that are not asked for get no variant but are described") {
 
 namespace {
 
-/// What rewriteText() says of `text`: all of it, or its diagnostic.
+/// Returns the whole result of rewriteText() for `text`, or its diagnostic.
 std::string rewrittenText(const std::string &text) {
   auto result = rewriteText(text, {});
   if (auto *diagnostic = std::get_if<Diagnostic>(&result))
@@ -157,7 +157,7 @@ std::string rewrittenText(const std::string &text) {
   return textWithVariants(module, kernels);
 }
 
-/// The same by way of a module that has all its bodies.
+/// Returns the same result through a module that holds all its bodies.
 std::string rewrittenModule(const std::string &text) {
   auto result = parse(text);
   if (auto *diagnostic = std::get_if<Diagnostic>(&result))

@@ -1,4 +1,5 @@
-// The verifier: each defect planted in a variant is reported, and what has none passes.
+// The verifier reports each defect that the tests plant in a variant, and accepts variants without
+// defects.
 #include "kernels.h"
 
 #include "tally/ptx/transforms/rewriter.h"
@@ -26,7 +27,7 @@ struct Place {
   const char *clone = nullptr;
 };
 
-/// What the verifier says when `from` stands as `to` at one place.
+/// Returns the verifier's report when `to` replaces `from` at one place.
 std::string damaged(const Place &place, std::string_view from, std::string_view to) {
   Module module = parsed(moduleWith(body, callees));
   auto kernels = rewrite(module, {});
@@ -49,8 +50,8 @@ std::string damaged(const Place &place, std::string_view from, std::string_view 
   return verifyVariants(module, kernels).value_or("");
 }
 
-/// The same of a kernel with this body, whose variants stand in one coding; the first entry of
-/// `kind`.
+/// Returns the same report for a kernel with this body, whose variants are written in `coding`;
+/// changes the first entry of `kind`.
 std::string damagedIn(std::string_view body, Kind kind, std::string_view coding,
                       std::string_view from, std::string_view to, std::string_view before = "") {
   Module module = parsed(moduleWith(body, before));
@@ -75,7 +76,7 @@ constexpr Place slice{Kind::Slice}, guard{Kind::Guard}, resume{Kind::Guard, 1},
 } // namespace
 
 TEST_CASE("what has no defect passes") {
-  // exit in the entry alone, so every kind is emitted.
+  // Only the entry has an exit, so every kind is emitted.
   Module module = parsed(moduleWith(body, callees));
   CHECK(verifyVariants(module, rewrite(module, {})).value_or("") == "");
 }
@@ -84,7 +85,7 @@ TEST_CASE("grid registers") {
   for (const Place &place : {slice, resume, persistent}) {
     CHECK(contains(damaged(place, "mov.u32 %r1,%tally_ctaid_x", "mov.u32 %r1,%ctaid.x"),
                    "physical grid register"));
-    // The wrong one is read: it is not set there.
+    // The entry reads the wrong register, which is not set there.
     CHECK(contains(damaged(place, "mov.u32 %r1,%tally_ctaid_x", "mov.u32 %r1,%tally_ctaid_y"),
                    "is not set before"));
   }

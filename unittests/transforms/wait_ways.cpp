@@ -61,14 +61,14 @@ const std::vector<Reading> &foreignReadings() {
              "ld.volatile.shared.u32 %r1,[%r9];"},
       {"cp", "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
              " [%r9],[%rd1],16,[%r10]; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1},[%r9];"},
-      // What the table of opcodes does not know.
+      // Opcodes that the table of opcodes lacks.
       {"newld", "newld.global.u32 %r1,[%rd1];"},
       {"call", "call (%r1), reads_strongly, (%rd1);"},
       {"call", "call (%r1), reads_plainly, (%rd1);", true},
       {"call", "{ .param .b64 a; .param .b32 x; st.param.b64 [a],%rd1;"
                "call (x), reads_in_parameters, (a); ld.param.b32 %r1,[x]; }"},
       {"call", "mov.u64 %rd4,reads_strongly; call (%r1), %rd4, (%rd1), prototype;"},
-      // Whether there is memory says what other blocks have freed.
+      // The result of malloc tells whether other blocks have freed memory.
       {"call", "{ .param .b64 a; .param .b64 x; st.param.b64 [a],64; call (x), malloc, (a);"
                "ld.param.b64 %rd4,[x]; } cvt.u32.u64 %r1,%rd4;"},
   };

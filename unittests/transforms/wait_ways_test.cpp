@@ -1,5 +1,5 @@
-// Kernels that wait in every way in which a value of memory reaches a branch, and their twins that
-// wait for nobody.
+// Kernels that wait, with every way in which a value of memory reaches a branch; and similar
+// kernels that do not wait.
 #include "kernels.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "wait_ways.h"
@@ -17,7 +17,8 @@ KernelAnalysis analysed(const Module &module, ModuleFacts &facts) {
   return analyzeKernel(facts, *module.function("k"), betweenBlocks);
 }
 
-/// Whether the kernel would be run in part: no reason against it, and no class of waits.
+/// Returns whether the analysis finds no reason and no class of waits in the kernel, so that
+/// variants could run it in part.
 bool seemsToWaitForNobody(const std::string &body) {
   Module module = parsed(moduleOfWays(body));
   ModuleFacts facts(module);
@@ -32,7 +33,7 @@ std::string loopOf(const LoopShape &shape, std::string_view inside, std::string_
   return text.append(inside).append(carrying).append(shape.after);
 }
 
-/// A loop that does the same, and ends by its count.
+/// Returns a loop with the same instructions that ends by its count.
 std::string countedLoop(std::string_view inside, std::string_view carrying) {
   return loopOf(
       {"", "mov.u32 %r14,0; L: ", "add.u32 %r14,%r14,1; setp.lt.u32 %p7,%r14,4; @%p7 bra L; ret;"},
@@ -62,7 +63,7 @@ TEST_CASE("a kernel that waits is seen, by whatever it reads, carries it and tur
 TEST_CASE("what is read of others and carried anywhere but to the loop's end is no wait") {
   for (const Reading &reading : foreignReadings())
     for (const Carrying &carrying : carryings()) {
-      // An opcode that is not known may write the loop's count too, by its operands or otherwise.
+      // An unknown opcode may write the loop's count too, through its operands or otherwise.
       if (reading.opcode.starts_with("new") || carrying.text.starts_with("new"))
         continue;
       CAPTURE(reading.text);
@@ -75,7 +76,7 @@ TEST_CASE("what no other block writes may decide a loop's end in every way") {
   for (const Reading &reading : ownReadings())
     for (const Carrying &carrying : carryings())
       for (const LoopShape &shape : loopShapes()) {
-        // These read memory of all blocks by themselves.
+        // These instructions themselves read memory that all blocks share.
         if (carrying.what == "a surface" || carrying.what == "a copy" ||
             carrying.text.starts_with("new"))
           continue;

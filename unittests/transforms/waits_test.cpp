@@ -34,7 +34,7 @@ TEST_CASE("a spin of scope .cta waits for the own block alone") {
     CHECK(reasonsOf(loop) == none);
     CHECK(waitsOf(loop) == bundle::Waits::OwnBlock);
   }
-  // Beside a fence of the whole GPU it may be meant for more.
+  // A fence of the whole GPU suggests that other blocks write the word too.
   CHECK(reasonsOf(pointer + "L: membar.gl; ld.relaxed.cta.global.u32 %r1,[%rd1];"
                             "setp.eq.u32 %p1,%r1,0; @%p1 bra L; ret;") == waits);
 }
@@ -76,7 +76,7 @@ TEST_CASE("a spin inside a loop that counts") {
 }
 
 TEST_CASE("a loop that counts only the turns that found the flag set") {
-  // Every way out leads past the count, so plain post-dominance would not tie it to the flag.
+  // Every exit leads past the count, so plain post-dominance would not tie the count to the flag.
   CHECK(reasonsOf(pointer + "mov.u32 %r2,0;\n"
                             "H: ld.volatile.global.u32 %r1,[%rd1]; setp.eq.u32 %p1,%r1,0;\n"
                             "@%p1 bra T; add.u32 %r2,%r2,1; setp.ge.u32 %p2,%r2,4; @%p2 bra E;\n"
@@ -114,10 +114,10 @@ TEST_CASE("the retry loop of an emulated atomic") {
   std::string body = "L: add.u64 %rd3,%rd2,7; atom.global.cas.b64 %rd4,[%rd1],%rd2,%rd3;\n";
   CHECK(reasonsOf(first + body +
                   "setp.ne.s64 %p1,%rd2,%rd4; mov.u64 %rd2,%rd4; @%p1 bra L; ret;") == none);
-  // The copy before the comparison: the comparison no longer says whether it succeeded.
+  // The copy precedes the comparison, so the comparison no longer tells whether the cas succeeded.
   CHECK(reasonsOf(first + body +
                   "mov.u64 %rd2,%rd4; setp.ne.s64 %p1,%rd2,%rd4; @%p1 bra L; ret;") == waits);
-  // Leaves on failure, goes round on success.
+  // The loop ends when the cas fails, and repeats when it succeeds.
   CHECK(reasonsOf(first + body +
                   "setp.eq.s64 %p1,%rd2,%rd4; mov.u64 %rd2,%rd4; @%p1 bra L; ret;") == waits);
   // Compared as floats, equal does not mean exchanged.
@@ -127,7 +127,7 @@ TEST_CASE("the retry loop of an emulated atomic") {
   CHECK(reasonsOf(first + body +
                   "setp.ne.s64 %p1,%rd2,%rd4; mov.u64 %rd2,%rd4; add.u64 %rd1,%rd1,8; @%p1 bra L;"
                   "ret;") == waits);
-  // Waits until the value is 3, by way of a cas.
+  // The loop waits until the value is 3, by a cas.
   CHECK(reasonsOf(first + body + "setp.ne.s64 %p1,%rd4,3; mov.u64 %rd2,%rd4; @%p1 bra L; ret;") ==
         waits);
 }
@@ -166,7 +166,7 @@ TEST_CASE("a loop with two entries is judged by all its branches") {
   CHECK(reasonsOf(pointer + "mov.u32 %r3,%tid.x; setp.eq.u32 %p3,%r3,0; @%p3 bra B;\n"
                             "A: ld.volatile.global.u32 %r1,[%rd1];\n"
                             "B: setp.eq.u32 %p1,%r1,0; @%p1 bra A; ret;") == waits);
-  // The spin at A leads to B, which is inside; only the count leads out.
+  // The spin at A leads to B, which is inside of the loop; only the count leads out.
   CHECK(reasonsOf(pointer + "mov.u32 %r2,0; mov.u32 %r3,%tid.x; setp.eq.u32 %p3,%r3,0;\n"
                             "@%p3 bra B;\n"
                             "A: ld.volatile.global.u32 %r1,[%rd1]; setp.eq.u32 %p1,%r1,0;\n"
@@ -180,24 +180,24 @@ TEST_CASE("a poll by a plain load, its fence or nap on the other side of a call"
   const std::string read = ".func (.reg .u32 %o) f(.reg .u64 %a) {"
                            "ld.global.u32 %o,[%a]; ret; }";
   const std::string call = "L: call.uni (%r1), f, (%rd1); setp.eq.u32 %p1,%r1,0; @!%p1 ret;";
-  // The loop loads, the callee naps or fences.
+  // The loop loads, and the callee sleeps or fences.
   CHECK(reasonsOf(pointer + poll + "call.uni f; bra L;", ".func f() { nanosleep.u32 20; ret; }") ==
         waits);
   CHECK(reasonsOf(pointer + poll + "call.uni f; bra L;", ".func f() { membar.gl; ret; }") == waits);
-  // The callee loads, the loop fences.
+  // The callee loads, and the loop fences.
   CHECK(reasonsOf(pointer + call + "membar.gl; bra L;", read) == waits);
-  // Nobody fences: a plain load alone is no poll.
+  // There is no fence: a plain load alone is no poll.
   CHECK(reasonsOf(pointer + poll + "call.uni f; bra L;", ".func f() { ret; }") == none);
   CHECK(reasonsOf(pointer + call + "bra L;", read) == none);
 }
 
 TEST_CASE("calls in a loop are followed like loads") {
   const char *add = ".func (.reg .u32 %o) f(.reg .u64 %a) { atom.add.u32 %o,[%a],1; ret; }";
-  // The loop counts by itself, whatever the call gives.
+  // The loop counts by itself, and the call's result does not matter.
   CHECK(reasonsOf(pointer + "mov.u32 %r2,0; L: call.uni (%r1), f, (%rd1); add.u32 %r2,%r2,1;"
                             "setp.lt.u32 %p1,%r2,10; @%p1 bra L; ret;",
                   add) == none);
-  // What it gives decides, through a register or through memory.
+  // The call's result decides, through a register or through memory.
   CHECK(reasonsOf(pointer + "L: call.uni (%r1), f, (%rd1); setp.lt.u32 %p1,%r1,10; @%p1 bra L;"
                             "ret;",
                   add) == waits);
@@ -207,7 +207,7 @@ TEST_CASE("calls in a loop are followed like loads") {
 }
 
 TEST_CASE("a retry that a later turn ends, which finds what was stored") {
-  // `test` decides on what the cas found, %r4 or %f4, and on the value stored, %r3 or %f3.
+  // `test` compares the value that the cas found, %r4 or %f4, with the stored value, %r3 or %f3.
   auto raising = [](const std::string &test, const std::string &before = "",
                     const std::string &after = "") {
     return pointer + "ld.global.f32 %f3,[%rd1+64]; mov.b32 %r3,%f3; ld.global.u32 %r2,[%rd1];" +
@@ -218,37 +218,39 @@ TEST_CASE("a retry that a later turn ends, which finds what was stored") {
        {"setp.lt.f32 %p1,%f4,%f3;", "setp.gtu.f32 %p1,%f3,%f4;", "setp.gt.ftz.f32 %p1,%f3,%f4;",
         "setp.ne.f32 %p1,%f3,%f4;", "setp.lt.s32 %p1,%r4,%r3;", "setp.hi.u32 %p1,%r3,%r4;",
         "setp.geu.f32 %p2,%f4,%f3; not.pred %p1,%p2;", "setp.ge.s32 %p2,%r4,%r3; not.pred %p1,%p2;",
-        // As long as it fails, too.
+        // Another condition may end the loop earlier.
         "setp.lt.s32 %p2,%r4,%r3; setp.lt.s32 %p3,%r4,9; and.pred %p1,%p2,%p3;"}) {
     CAPTURE(test);
     CHECK(reasonsOf(raising(test)) == none);
   }
   for (const char *test :
-       {// True of what was stored, or of something else.
+       {// True for the stored value, or for another value.
         "setp.le.f32 %p1,%f4,%f3;", "setp.eq.s32 %p1,%r4,%r3;", "setp.gt.u32 %p1,%r4,9;",
         "setp.lt.s32 %p1,%r4,%r5;", "setp.lt.f32 %p1,%f4,%f5;",
         "setp.ltu.f32 %p2,%f4,%f3; not.pred %p1,%p2;",
-        // Of a part of it.
+        // True for a part of the value only.
         "setp.lt.s16 %p1,%r4,%r3;", "setp.lt.f16x2 %p1|%p2,%r4,%r3;",
-        // Either is enough to go on.
+        // Either condition is enough to repeat.
         "setp.lt.s32 %p2,%r4,%r3; setp.ne.s32 %p3,%r4,9; or.pred %p1,%p2,%p3;",
-        // For a NaN only the flag ends it.
+        // For a NaN only the flag ends the loop.
         "setp.ltu.f32 %p2,%f4,%f3; setp.ne.s32 %p3,%r4,9; and.pred %p1,%p2,%p3;",
         "setp.eq.s32 %p3,%r4,9; @%p3 ret; setp.ltu.f32 %p1,%f4,%f3;"}) {
     CAPTURE(test);
     CHECK(reasonsOf(raising(test)) == waits);
   }
-  // A number has no such case: another way out is none that it waits for.
+  // An ordered or an integer comparison ends the loop in any case, so the loop does not wait for
+  // the other exit.
   CHECK(reasonsOf(raising("setp.eq.s32 %p3,%r4,9; @%p3 ret; setp.lt.f32 %p1,%f4,%f3;")) == none);
   CHECK(reasonsOf(raising("setp.eq.s32 %p3,%r4,9; @%p3 ret; setp.lt.s32 %p1,%r4,%r3;")) == none);
-  // What was found is written over before it is looked at.
+  // The code overwrites the found value before it tests it.
   CHECK(reasonsOf(raising("mov.u32 %r4,%r5; setp.lt.s32 %p1,%r4,%r3;")) == waits);
-  // The value stored is not that of the turn before, or not the float that it is compared with.
+  // The stored value differs from that of the previous turn, or is not the float that the test
+  // compares with.
   CHECK(reasonsOf(raising("setp.lt.s32 %p1,%r4,%r3; add.u32 %r3,%r3,1;")) == waits);
   CHECK(reasonsOf(raising("setp.lt.f32 %p1,%f4,%f3; mov.f32 %f3,%f5;")) == waits);
   CHECK(reasonsOf(raising("setp.lt.f32 %p1,%f4,%f3;", "mov.f32 %f3,%f5;")) == waits);
   CHECK(reasonsOf(raising("setp.lt.f32 %p1,%f4,%f3;", "@%p4 mov.b32 %r3,%r6;")) == waits);
-  // Nor is it where a loop around this one moves the float on, unless it copies it anew.
+  // The same holds where an outer loop advances the float, unless it copies the float anew.
   auto around = [](const std::string &once, const std::string &inEach) {
     return pointer + "ld.global.f32 %f3,[%rd1+64]; ld.global.u32 %r2,[%rd1];" + once +
            "O: add.u32 %r9,%r9,1;" + inEach +
@@ -286,7 +288,7 @@ TEST_CASE("a retry's address is computed in the loop") {
   CHECK(reasonsOf(at("add.s64 %rd2,%rd3,8;", "add.s64 %rd3,%rd3,8;")) == waits);
   CHECK(reasonsOf(at("add.s64 %rd2,%rd1,8;", "add.s64 %rd2,%rd1,16;")) == waits);
   CHECK(reasonsOf(at("ld.global.u64 %rd2,[%rd1+64];")) == waits);
-  // Assigned behind the cas it is another one in the first turn.
+  // Assigned after the cas, the register has another value in the first turn.
   CHECK(reasonsOf(at("", "add.s64 %rd2,%rd1,8;")) == waits);
 }
 
@@ -294,24 +296,24 @@ TEST_CASE("retries in other codings") {
   std::string reload = pointer + "L: ld.volatile.global.u32 %r1,[%rd1]; add.u32 %r2,%r1,7;"
                                  "atom.global.cas.b32 %r3,[%rd1],%r1,%r2;";
   CHECK(reasonsOf(reload + "setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; ret;") == none);
-  // Copied and inverted on the way to the branch, as without optimisation.
+  // The predicate is copied and inverted before the branch, as in code without optimisation.
   CHECK(reasonsOf(reload + "mov.u32 %r5,%r3; bra.uni M; M: setp.eq.s32 %p1,%r1,%r5;"
                            "not.pred %p2,%p1; @%p2 bra L; ret;") == none);
   CHECK(reasonsOf(reload + "mov.u32 %r5,%r3; bra.uni M; M: setp.eq.s32 %p1,%r1,%r5;"
                            "not.pred %p2,%p1; @!%p2 bra L; ret;") == waits);
-  // The value comes from another word, or is waited for.
+  // The value comes from another word, or the loop waits for it.
   CHECK(reasonsOf(pointer + "L: ld.volatile.global.u32 %r1,[%rd1+4]; add.u32 %r2,%r1,7;"
                             "atom.global.cas.b32 %r3,[%rd1],%r1,%r2;"
                             "setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; ret;") == waits);
   CHECK(reasonsOf(reload + "setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; setp.ne.s32 %p2,%r1,5;"
                            "@%p2 bra L; ret;") == waits);
-  // Something else of the loop keeps it from succeeding.
+  // Another write of the loop keeps the cas from succeeding.
   CHECK(reasonsOf(reload + "st.global.u32 [%rd1],%r2; setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; ret;") ==
         waits);
 }
 
 TEST_CASE("claims in other codings") {
-  // `step` comes between the claim and the next turn.
+  // `step` stands between the claim and the next turn.
   auto probing = [](const std::string &step, const char *rest = "ret;") {
     return pointer + "mov.u32 %r2,-1; L: atom.global.cas.b32 %r1,[%rd1],%r2,5;" + step + rest;
   };
@@ -325,7 +327,7 @@ TEST_CASE("claims in other codings") {
   CHECK(reasonsOf(probing("setp.eq.s32 %p1,%r1,-1; setp.eq.s32 %p2,%r1,5; or.pred %p1,%p1,%p2;"
                           "@%p1 bra M; add.u64 %rd1,%rd1,8; bra L; M: ret;",
                           "")) == none);
-  // Stays as well when it succeeded: either is enough to go on, or the test is another.
+  // The loop also repeats after a success: either condition is enough, or the test is another.
   CHECK(reasonsOf(probing("setp.ne.s32 %p1,%r1,-1; setp.ne.s32 %p2,%r1,5; or.pred %p1,%p1,%p2;" +
                           on)) == waits);
   CHECK(reasonsOf(probing("setp.eq.s32 %p1,%r1,-1; setp.eq.s32 %p2,%r1,5; and.pred %p1,%p1,%p2;"
@@ -336,7 +338,7 @@ TEST_CASE("claims in other codings") {
   CHECK(reasonsOf(probing("setp.ne.s16 %p1,%r1,-1;" + on)) == waits);
   CHECK(reasonsOf(probing("setp.ne.f32 %p1,%r1,%r2;" + on)) == waits);
   CHECK(reasonsOf(probing("mov.u32 %r1,%r3; setp.ne.s32 %p1,%r1,-1;" + on)) == waits);
-  // A lock: nobody here opens it.
+  // A lock that no code here releases.
   CHECK(reasonsOf(probing("setp.ne.s32 %p1,%r1,-1; @%p1 bra L;")) == waits);
   // The comparand is no constant.
   CHECK(reasonsOf(pointer +
@@ -344,7 +346,7 @@ TEST_CASE("claims in other codings") {
                   "L: atom.global.cas.b32 %r1,[%rd1],%r2,5;"
                   "setp.ne.s32 %p1,%r2,%r1;" +
                   on + "ret;") == waits);
-  // Other writes, and where they go.
+  // Other writes, and their addresses.
   std::string rest = "setp.ne.s32 %p1,%r1,-1;" + on;
   CHECK(reasonsOf(probing(rest, "atom.global.exch.b32 %r3,[%rd1],7; ret;")) == waits);
   CHECK(reasonsOf(probing(rest, "atom.global.cas.b32 %r3,[%rd1],6,7; ret;")) == waits);
@@ -352,7 +354,7 @@ TEST_CASE("claims in other codings") {
 }
 
 TEST_CASE("members of the elements that are claimed") {
-  // Elements are `stride` bytes; the key lies at 0; the value is stored by `store`.
+  // Elements have `stride` bytes; the key lies at offset 0; `store` writes the value.
   auto table = [](const char *stride, const char *store) {
     return pointer + "L: mul.wide.u32 %rd2,%r2," + stride +
            "; add.s64 %rd3,%rd1,%rd2; add.u32 %r2,%r2,1;"
@@ -374,7 +376,7 @@ TEST_CASE("members of the elements that are claimed") {
   CHECK(reasonsOf(table("8", "mul.wide.u32 %rd5,%r4,4; add.s64 %rd4,%rd5,%rd1;"
                              "st.global.u32 [%rd4+4],0;")) == waits);
   CHECK(reasonsOf(table("8", "st.global.u32 [%rd3+2],0;")) == waits);
-  // Another pointer may be this one and 4.
+  // The other pointer may equal this one plus 4.
   CHECK(reasonsOf(table("8", "mov.u64 %rd4,g; st.volatile.global.u32 [%rd4+4],0;"),
                   ".global .b32 g[4];") == waits);
 }
@@ -393,7 +395,7 @@ TEST_CASE("what is written to one state space is not read from another") {
 }
 
 TEST_CASE("counters in other codings") {
-  // `step` comes between the atomic and the branch that stays on %p1.
+  // `step` stands between the atomic and the branch that repeats on %p1.
   auto taking = [](const std::string &step, const char *rest = "ret;") {
     return pointer + ".shared .b32 v; .shared .b32 w[4]; L: atom.global.add.u32 %r1,[%rd1],1;" +
            step + "@%p1 bra L;" + rest;
@@ -410,7 +412,7 @@ TEST_CASE("counters in other codings") {
   CHECK(reasonsOf(taking("mov.u32 %r2,2; shfl.sync.idx.b32 %r2,%r1,0,31,-1;"
                          "setp.lt.u32 %p1,%r2,%r9;")) == waits);
   CHECK(reasonsOf(taking("shfl.sync.idx.b32 %r2,%r1,0,31,-1; setp.lt.u32 %p1,%r2,%r9;")) == none);
-  // The other sense, another number, a bound that moves, a ticket that may be an old one.
+  // The inverted test, another number, a bound that changes, and a ticket that may be an old one.
   CHECK(reasonsOf(taking("setp.ge.u32 %p1,%r1,%r9;")) == waits);
   CHECK(reasonsOf(taking("setp.ne.u32 %p1,%r1,%r9;")) == waits);
   CHECK(reasonsOf(taking("sub.u32 %r2,%r8,%r1; setp.lt.u32 %p1,%r2,%r9;")) == waits);
@@ -422,7 +424,7 @@ TEST_CASE("counters in other codings") {
   // It polls, and counts nothing.
   CHECK(reasonsOf(pointer + "L: atom.global.add.u32 %r1,[%rd1],0; setp.lt.u32 %p1,%r1,%r9;"
                             "@%p1 bra L; ret;") == waits);
-  // A turn that does not come by the branch, or by the test.
+  // A turn that does not pass the branch, or the test.
   CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9; @%p4 bra L;")) == waits);
   CHECK(reasonsOf(taking("@%p4 bra L; setp.lt.u32 %p1,%r1,%r9;")) == waits);
   // Other writes to the word.
@@ -443,7 +445,7 @@ TEST_CASE("counters in other codings") {
   CHECK(reasonsOf(taking("st.u32 [%rd3],%r3;" + shared)) == waits);
   CHECK(reasonsOf(taking("atom.shared.exch.b32 %r3,[v],0;" + shared)) == waits);
   CHECK(reasonsOf(taking("cp.async.ca.shared.global [v],[%rd3],4;" + shared)) == waits);
-  // A pipeline of copies beside a ticket that stays in registers.
+  // A pipeline of asynchronous copies beside a ticket that stays in registers.
   CHECK(reasonsOf(taking("cp.async.ca.shared.global [w],[%rd3],4; cp.async.wait_all; bar.sync 0;"
                          "ld.shared.u32 %r3,[w]; setp.lt.u32 %p1,%r1,%r9;")) == none);
 }

@@ -1,6 +1,6 @@
-// Checkpoints through the runtime, on the emulator: launches of two kernels behind one another,
-// whose saved blocks take turns in one save area, give under requests without end what they give
-// alone.
+// Checkpoints through the runtime, on the emulator: launches of two kernels follow one another, and
+// their saved blocks take turns in one save area. Under endless requests they give the same results
+// as alone.
 #include "input.h"
 #include "table.h"
 
@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t threads = 64, blocks = 8, tiles = 120, turns = 4000;
 constexpr int rounds = 6;
 
-/// While a request is open best-effort work may have one of the SMs.
+/// While a request is open best-effort work may use one of the SMs.
 struct OneSmBesideRequests {
   Decision decide(const Snapshot &now) const {
     Decision decision;
@@ -69,7 +69,7 @@ Outcome run(bool underRequests, std::uint64_t &saved, AnyPolicy policy = {},
   Words in(std::size_t{blocks} * threads * tiles);
   for (std::size_t i = 0; i < in.size(); ++i)
     in[i] = static_cast<std::uint32_t>(i * 2654435761u >> 7);
-  // Each round has results of its own: none stands in for what another lost.
+  // Each round has its own results, so that a lost result is not hidden by another round's.
   constexpr std::size_t each = std::size_t{blocks} * threads;
   Outcome outcome{Words(rounds * each), Words(rounds * each), Words(4)};
   auto upload = [&](const Words &words) {

@@ -1,6 +1,6 @@
-// Clusters through the runtime, on the emulator: best-effort launches that are asked to yield again
-// and again give what one launch of the user's kernel gives, and shapes that do not fit are
-// refused.
+// Clusters through the runtime, on the emulator: best-effort launches that yield again and again
+// give the same results as one launch of the user's kernel, and the runtime refuses shapes that do
+// not fit.
 #include "input.h"
 #include "table.h"
 
@@ -47,7 +47,7 @@ struct Opened {
   }
 };
 
-/// What the sum over clusters of `count` consecutive blocks leaves.
+/// Returns the expected sums over clusters of `count` consecutive blocks.
 Words expected(const Words &in, std::uint32_t count) {
   Words out(in.size());
   for (std::size_t first = 0; first < in.size(); first += std::size_t{count} * threads) {

@@ -1,4 +1,4 @@
-// tally-verify from outside: exit codes and what it prints.
+// tally-verify as a program: its exit codes and its output.
 #include "../support/files.h"
 #include "input.h"
 #include "table.h"
@@ -43,7 +43,7 @@ std::string kernelFile(const char *name) {
   return quoted;
 }
 
-/// A file of this test's own that goes with it.
+/// A file for one test; the destructor removes it.
 struct TemporaryFile : test::TemporaryFolder {
   explicit TemporaryFile(const std::string &content) {
     std::ofstream(name(), std::ios::binary) << content;
@@ -87,7 +87,7 @@ TEST_CASE("refusals are reported and are no failure") {
                   " --kernel=bar_arrive --grid=4 --block=64 --arg=ptr:u32:128:zero "
                   "--arg=ptr:u32:128:random:12 --yield=0"),
               0, {"persistent: refused: barrier-form at line "});
-  // Its order of blocks is shown for one dimension.
+  // The analysis proves the order of blocks for one dimension only.
   checkOutput(run(kernelFile("look_back.ptx") +
                   " --kernel=look_back --grid=3,2 --block=4 --arg=ptr:u32:7:zero "
                   "--arg=ptr:u32:7:zero"),
@@ -102,7 +102,7 @@ TEST_CASE("order-dependent results are said to be") {
                       "--arg=ptr:u32:1:zero --arg=ptr:u32:128:random:3 ";
   checkOutput(run(slots), 0, {"order-dependent, compared by default"});
   checkOutput(run(slots + "--compare=sorted"), 0, {"order-dependent, compared sorted"});
-  // Which proves that the order does differ, and that a difference is found.
+  // This shows that the order does differ, and that tally-verify finds a difference.
   checkOutput(run(slots + "--compare=exact"), 2, {"WRONG in run ", "argument 0 element "});
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("a kernel that turns for ever is given up") {
                "given up after 1000 warp-instructions (--step-limit)"});
   checkOutput(run(launch + "--arg=ptr:u32:1:random:1"), 0, {"k guard: ok"});
 
-  // Only the variant turns: without an option it is measured by the user's kernel.
+  // Only the variant loops: by default the limit follows from the user's kernel.
   auto bundle = rewriteToBundle(readText(sourceRoot() / "test/kernels/grid_2d.ptx"), "grid_2d.ptx");
   REQUIRE(bundle);
   std::string &text = bundle->images.front().bytes;

@@ -1,5 +1,5 @@
-// The width of persistent launches (bundle/abi.h): surplus workers leave, others join, and the grid
-// is run once whatever comes and goes.
+// The width of persistent launches (bundle/abi.h): surplus workers leave and others join, and each
+// block of the grid runs exactly once.
 #include "work_grid.h"
 
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t blocks = 40;
 
-/// Counts each block in `done`, and how many ran at a time at most in `count[1]`.
+/// Counts each block in `done`, and the largest number of blocks at a time in `count[1]`.
 constexpr const char *kernel = R"(.version 7.0
 .target sm_80
 .address_size 64
@@ -73,7 +73,7 @@ TEST_CASE("of a surplus exactly as many leave as there are too many") {
       grid.machine.watchReads(grid.control, [&](std::uint64_t poll) {
         if (poll == 6 + seed)
           grid.setWidth(wanted);
-        // While blocks are left nobody leaves for another reason.
+        // While blocks are left, workers leave only for a smaller width.
         if (poll > 6 + seed && grid.taken() < blocks)
           least = std::min(least, grid.live());
       });

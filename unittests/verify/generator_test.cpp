@@ -1,5 +1,5 @@
-// The generator: deterministic, covers what it says, and its kernels agree with their variants; the
-// reducer: keeps a failure, and little else.
+// The generator is deterministic, uses all its features, and its kernels agree with their variants.
+// The reducer keeps a failure and removes nearly everything else.
 #include "generator/campaign.h"
 #include "generator/reduce.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 std::string textOf(std::uint64_t seed) { return emit(generate(seed)).text; }
 
-/// Takes the barrier at the head of the persistent loop away.
+/// Removes the barrier at the head of the persistent loop.
 void dropHeadBarrier(std::string &text) {
   const std::string label = "$tally_agree:\n", barrier = label + "\tbarrier.sync 0;\n";
   for (std::size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at))
@@ -109,7 +109,8 @@ TEST_CASE("generated kernels agree with their variants") {
   REQUIRE_MESSAGE(report, report.error().message);
   CHECK_MESSAGE(report->failures.empty(), toText(*report));
   CHECK(report->kernels == 60);
-  auto least = [](Kind kind) { // of those with a loop; checkpoint: that can be saved there
+  // For kernels with a loop; checkpoint: for loops where blocks can be saved.
+  auto least = [](Kind kind) {
     return kind == Kind::Checkpoint ? 10u : kind == Kind::Pause ? 20u : 35u;
   };
   for (Kind kind : allKinds)
@@ -141,7 +142,7 @@ TEST_CASE("a planted bug is found and reduced to what shows it") {
     CHECK(countStatements(small) <= 3);
     CHECK(countStatements(small) < before);
     CHECK(small.shape.grid.count() <= 4);
-    // Without the plant it is a right kernel, as all are.
+    // Without the planted bug the kernel is right, as all generated kernels are.
     CHECK(!check(emit(small), seed, {}).failure);
   }
   CHECK(found == 3);
@@ -149,7 +150,7 @@ TEST_CASE("a planted bug is found and reduced to what shows it") {
 
 TEST_CASE("whatever a reducer leaves is still a right kernel") {
   for (std::uint64_t seed = 1000; seed < 1012; ++seed) {
-    // "Fails" by a number that no statement decides: an arbitrary path through the removals.
+    // "Fails" by a number that no statement decides, so the removals take an arbitrary path.
     std::uint64_t asked = 0;
     auto fails = [&](const Program &candidate) {
       CHECK(!check(emit(candidate), seed, {{Kind::Guard}, 0, 1, {}}).failure);

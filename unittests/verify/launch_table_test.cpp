@@ -1,5 +1,5 @@
-// Nothing is skipped in silence: every own kernel that has a variant has a line in
-// test/execution/launches.txt, every line has its kernel, and its options are understood.
+// The launch table is complete: every own kernel that has a variant has a line in
+// test/execution/launches.txt, every line has its kernel, and its options parse.
 #include "input.h"
 #include "options.h"
 #include "table.h"
@@ -16,7 +16,7 @@ using namespace tally::verify;
 
 namespace {
 
-/// Options of a line, as the runner would hand them to tally-verify.
+/// Returns the options of a line as the runner would pass them to tally-verify.
 Result<Options> optionsOf(const std::vector<std::string> &row) {
   std::string kernel = "--kernel=" + row[1];
   std::vector<std::string_view> arguments = {row[0], kernel};

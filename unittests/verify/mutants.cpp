@@ -6,7 +6,7 @@ namespace tally::verify {
 
 namespace {
 
-// Kernels that launches.txt need not know, as they may be refused as a whole.
+// Kernels that may be missing in launches.txt, since a rewriter may refuse all their kinds.
 constexpr const char *funcCtaid = "test/kernels/func_ctaid.ptx func_ctaid --grid=4 --block=32 "
                                   "--arg=ptr:u32:128:zero";
 constexpr const char *lookBack = "test/kernels/look_back.ptx look_back --grid=6 --block=32 "

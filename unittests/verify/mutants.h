@@ -1,5 +1,5 @@
 // The mutants: each plants a known defect of a rewriter, or breaks one rule of the ABI, and names
-// the test that must see it. The test of the tests (mutation_test.cpp) runs them.
+// the test that must see it. mutation_test.cpp runs them.
 #ifndef TALLY_UNITTESTS_VERIFY_MUTANTS_H
 #define TALLY_UNITTESTS_VERIFY_MUTANTS_H
 
@@ -18,14 +18,14 @@ namespace tally::verify {
 struct TextMutant {
   const char *rule, *name;
   Kind kind;
-  /// A kernel of test/execution/launches.txt, perhaps with more options; such a line itself; or
-  /// "generated".
+  /// A kernel of test/execution/launches.txt, possibly with more options; a whole line in the form
+  /// of that file; or "generated".
   const char *subject;
   const char *from, *to;
 };
 
 /// The rewriter does not see the statements that match `hidden` (a regular expression over the
-/// subject's module): they stand behind a comment while it works, and again as they were when the
+/// subject's module): they are comments while the rewriter works, and statements again when the
 /// variants run.
 struct BlindMutant {
   const char *rule, *name;
@@ -34,7 +34,7 @@ struct BlindMutant {
   const char *hidden;
 };
 
-/// The host launches otherwise than the ABI says.
+/// The host launches the variants against the ABI.
 struct HostMutant {
   const char *rule, *name;
   Kind kind;
@@ -42,7 +42,7 @@ struct HostMutant {
   std::function<Sabotage()> sabotage;
 };
 
-/// The bundle says otherwise than the rewriter did; the table of verdicts must show it.
+/// The bundle tells another verdict than the rewriter's; the table of verdicts must show it.
 struct VerdictMutant {
   const char *rule, *name;
   const char *subject;

@@ -1,6 +1,6 @@
-// The test of the tests: every mutant of mutants.cpp is planted, one at a time, and must be seen by
-// the test that its row names. What a checker does not find when it is there, it says nothing about
-// when it is not. A mutant that changes nothing is an error, so that the table cannot rot.
+// Tests the tests: plants every mutant of mutants.cpp, one at a time; the test that the mutant's
+// row names must see it. A checker that misses a planted defect proves nothing by passing. A mutant
+// that changes nothing is an error, so that the table stays up to date.
 #include "generator/check.h"
 #include "generator/generate.h"
 #include "input.h"
@@ -29,7 +29,7 @@ using namespace tally::verify;
 
 namespace {
 
-/// Launches end by this if a mutant makes them endless.
+/// Limit of a launch's steps, for mutants that make launches endless.
 constexpr std::uint64_t stepLimit = std::uint64_t{1} << 22;
 
 /// A line of launches.txt.
@@ -47,8 +47,8 @@ Subject subjectOfRow(const std::vector<std::string> &row) {
   return {row[0], *options};
 }
 
-/// By the name of a kernel, options of tally-verify behind it or not; or by a line as launches.txt
-/// has them.
+/// Finds the subject by the name of a kernel, possibly with options of tally-verify behind it, or
+/// by a line in the form of launches.txt.
 Subject subjectOf(const std::string &text) {
   using Row = std::vector<std::string>;
   static const std::map<std::string, Row> rows = [] {
@@ -70,8 +70,8 @@ Subject subjectOf(const std::string &text) {
 
 std::string sourceOf(const Subject &subject) { return readText(sourceRoot() / subject.file); }
 
-/// The bundle of `text`, with every entry of `kind` changed by `change`; what the structural check
-/// says of it.
+/// The bundle of `text` with every entry of `kind` changed by `change`, and the result of the
+/// structural check.
 struct Rewritten {
   bundle::Bundle bundle;
   std::optional<std::string> broken;
@@ -102,8 +102,8 @@ Rewritten rewritten(std::string text, const std::string &coding, Kind kind,
   return result;
 }
 
-/// What verifying says is wrong with `kind`; nothing where it agrees. Of a bundle whose PTX cannot
-/// be run at all, that.
+/// Returns the error that tally-verify finds in `kind`; nothing where the results agree. For a
+/// bundle whose PTX cannot run, returns that error.
 std::optional<std::string> wrongWith(const bundle::Bundle &bundle, const Subject &subject,
                                      Kind kind, const Sabotage *sabotage = nullptr) {
   const bundle::Kernel *kernel = bundle.kernel(subject.options.kernel);
@@ -131,8 +131,8 @@ std::optional<std::string> wrongWith(const bundle::Bundle &bundle, const Subject
   return report.kinds[0].message;
 }
 
-/// What verifying says is wrong with the first generated kernel that shows it, of those that CI
-/// runs.
+/// Returns the error that tally-verify finds in the first generated kernel that shows one, among
+/// the kernels that CI runs.
 std::optional<std::string> wrongWithGenerated(const TextMutant &mutant) {
   std::regex pattern(mutant.from);
   CheckOptions options;
@@ -151,7 +151,7 @@ std::optional<std::string> wrongWithGenerated(const TextMutant &mutant) {
   return std::nullopt;
 }
 
-/// One line a mutant, for people: what was planted, and what saw it.
+/// Prints one line for a mutant: the planted defect, and the test that saw it.
 void say(const char *rule, const char *name, std::string_view where,
          const std::optional<std::string> &caught) {
   std::string text = caught ? caught->substr(0, caught->find('\n')) : "NOT CAUGHT";

@@ -5,8 +5,8 @@
 
 namespace tally::verify {
 
-// A state is the only thing of its size that tally-verify writes and reads by itself: buffers of
-// the workloads here are of other sizes.
+// tally-verify writes and reads only a launch state in this size: the buffers of the workloads here
+// have other sizes.
 Result<void> Saboteur::write(DeviceAddress to, std::span<const std::byte> from) {
   if (!sabotage.before || from.size() != sizeof(tally_launch_state))
     return target->write(to, from);

@@ -1,5 +1,5 @@
-// A target whose host breaks the ABI: the launches, parameters and states that tally-verify makes
-// are changed on their way to the emulator.
+// A target whose host breaks the ABI: it changes the launches, parameters and states of
+// tally-verify on their way to the emulator.
 #ifndef TALLY_UNITTESTS_VERIFY_SABOTEUR_H
 #define TALLY_UNITTESTS_VERIFY_SABOTEUR_H
 
@@ -15,21 +15,20 @@
 
 namespace tally::verify {
 
-/// What a host does wrong. Each that is set is applied to the launches of variants.
+/// The errors of a host. Each member that is set applies to the launches of variants.
 struct Sabotage {
   /// Changes tally's parameters and the shape of a launch of `entry`; false: the launch is left
   /// out.
   std::function<bool(std::string_view entry, LaunchShape &shape, tally_launch_params &params)>
       launch;
-  /// Changes the state that is written before a launch, and what is read of it after.
+  /// Changes the state that is written before a launch, and the state that is read after it.
   std::function<void(tally_launch_state &state)> before, after;
-  /// Writes of the control word land only when the launch has ended: what a poll by a plain load
-  /// sees that hits a stale line.
+  /// Writes of the control word land only after the end of the launch, as when a poll by a plain
+  /// load hits a stale line.
   bool stalePolls = false;
 };
 
-/// `parameterOffset`: of tally's parameters in the variants. Counts how often something was
-/// changed.
+/// `parameterOffset`: offset of tally's parameters in the variants. Counts the changes.
 class Saboteur final : public Target {
 public:
   Saboteur(std::unique_ptr<Target> target, Sabotage sabotage, std::uint32_t parameterOffset)

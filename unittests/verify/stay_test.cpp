@@ -1,4 +1,5 @@
-// Workers of pause that stay when no block is left (bundle/abi.h): until when, and for whom.
+// Workers of pause that stay when no block is left (bundle/abi.h): how long they stay, and which
+// workers may leave.
 #include "work_grid.h"
 
 #include <functional>
@@ -10,8 +11,8 @@ namespace {
 
 constexpr std::uint32_t blocks = 4;
 
-/// Block 0 takes long, and polls seldom, last long before its end; the others are short. Each
-/// counts itself in `done`.
+/// Block 0 takes long and polls seldom, with its last poll long before its end; the other blocks
+/// are short. Each block counts itself in `done`.
 constexpr const char *kernel = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -35,21 +36,21 @@ AGAIN:
 	ret;
 }
 )";
-/// So that block 0 polls less than this often.
+/// Block 0 polls fewer times than this.
 constexpr std::uint64_t pollPeriod = 8192, loopPolls = 40;
 
-/// All blocks run side by side, each with a worker; there is room for another worker only when one
-/// has left.
+/// All blocks run side by side, each with a worker; another worker can start only when one has
+/// left.
 struct Grid : verify::WorkGrid {
   explicit Grid(std::uint32_t stay) : WorkGrid(kernel, Kind::Pause, blocks, stay, pollPeriod) {}
 
-  /// `alone` is called at each poll while block 0 is the only one left, with the number of such
-  /// polls before.
+  /// Calls `alone` at each poll while block 0 is the only block left, with the number of earlier
+  /// such polls.
   void runWatched(const std::function<void(std::uint64_t)> &alone) {
     machine.watchReads(control, [&](std::uint64_t) {
       if (taken() < blocks || read(done, 0) != 0)
         return;
-      // Another one has taken its turn, or has started.
+      // Another worker has taken its turn, or has started.
       if (taken() == 2 * blocks || (live() == 2 && polls != 0))
         left = std::min(left, polls);
       if (live() == 1)
@@ -59,8 +60,8 @@ struct Grid : verify::WorkGrid {
     checkEnd(blocks, blocks + 1);
   }
 
-  std::uint64_t polls = 0;    ///< while block 0 was the only one left
-  std::uint64_t left = never; ///< how many of them had been made when a worker left
+  std::uint64_t polls = 0;    ///< polls while block 0 was the only block left
+  std::uint64_t left = never; ///< number of these polls before a worker left
   static constexpr std::uint64_t never = ~std::uint64_t{0};
 };
 
@@ -118,7 +119,7 @@ TEST_CASE("no launch ends while others pause") {
     return reads;
   };
   std::uint64_t all = run([](Grid &, std::uint64_t) {});
-  // The last block is behind its last poll.
+  // The last block has made its last poll.
   for (std::uint64_t before = 2; before <= 10; ++before)
     for (std::uint64_t epoch : {0, 1}) {
       CAPTURE(before);

@@ -1,5 +1,5 @@
-// The way that --device=cuda goes, on the emulator as the runtime's device: another host thread
-// raises and withdraws requests while blocks run on several virtual SMs.
+// The steps of --device=cuda, on the emulator as the runtime's device: another host thread raises
+// and withdraws requests while blocks run on several virtual SMs.
 #include "input.h"
 #include "ptx_text.h"
 #include "table.h"
@@ -40,13 +40,13 @@ void checkAllOk(const VerifyReport &report) {
   REQUIRE_MESSAGE(!report.userTrouble, *report.userTrouble);
   REQUIRE(report.kinds.size() == allKinds.size());
   for (const KindReport &kind : report.kinds) {
-    // Not all of these kernels have a loop.
+    // Some of these kernels have no loop.
     if ((kind.kind == Kind::Pause || kind.kind == Kind::Checkpoint) &&
         kind.outcome == Outcome::Refused)
       continue;
     CHECK_MESSAGE(kind.outcome == Outcome::Ok, name(kind.kind), ": ", kind.message);
     CHECK(kind.runs > randomRuns);
-    // At least the run whose request is there before the launch starts.
+    // The run whose request precedes the launch yields in any case.
     if (kind.kind != Kind::Slice)
       CHECK(kind.yields >= 1);
   }

@@ -1,4 +1,5 @@
-// The checked-in tables of test/execution: what is expected of every own kernel, and how it is run.
+// The checked-in tables of test/execution: the expected verdict of every own kernel, and its
+// launches.
 #ifndef TALLY_UNITTESTS_VERIFY_TABLE_H
 #define TALLY_UNITTESTS_VERIFY_TABLE_H
 
@@ -10,18 +11,18 @@
 
 namespace tally::verify {
 
-/// The lines of a table as fields between blanks; empty lines and those that begin with `#` are
-/// left out.
+/// Returns the lines of a table, split into fields at blanks; skips empty lines and lines that
+/// begin with `#`.
 std::vector<std::vector<std::string>> readTable(const std::filesystem::path &path);
 
-/// The project's root, in which the tables' paths are.
+/// Returns the project's root; the paths in the tables are relative to it.
 std::filesystem::path sourceRoot();
 
 /// All .ptx files of test/kernels and examples, relative to the root, sorted.
 std::vector<std::string> ownPtxFiles();
 
-/// What the bundle of `file` says otherwise than the rows of test/execution/verdicts.txt for that
-/// file, and rows that one of them lacks; each as a sentence.
+/// Compares the bundle of `file` with the rows of test/execution/verdicts.txt for that file.
+/// Returns a sentence for each difference and for each missing row.
 std::vector<std::string> differencesOfVerdicts(const std::string &file,
                                                const bundle::Bundle &bundle);
 

@@ -1,5 +1,5 @@
-// Every version from 6.0 on with every target that it has: own kernels parse, print back, are
-// rewritten, and use no form that the version or the target lacks.
+// Every PTX version from 6.0 on with each of its targets: own kernels parse, print back and are
+// rewritten, and the variants use no form that the version or the target lacks.
 #include "table.h"
 
 #include "tally/ptx/syntax/parser.h"
@@ -31,7 +31,7 @@ constexpr Target targets[] = {
 constexpr int versions[] = {50, 60, 61, 62, 63, 64, 65, 70, 71, 72, 73, 74, 75,
                             76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90};
 
-/// The text with its version and target replaced.
+/// Returns the text with its version and target replaced.
 std::string retargeted(std::string text, int version, const std::string &target) {
   auto replaceLine = [&](const std::string &directive, const std::string &value) {
     std::size_t at = text.find("\n" + directive + " ");
@@ -51,7 +51,7 @@ bool contains(const std::string &text, const char *part) {
   return text.find(part) != std::string::npos;
 }
 
-/// How many variants were emitted.
+/// Returns the number of emitted variants.
 std::size_t checkRewrite(const std::string &text, int version, int arch) {
   auto parsed = ptx::parse(text);
   REQUIRE(std::holds_alternative<ptx::Module>(parsed));
@@ -82,7 +82,8 @@ std::size_t checkRewrite(const std::string &text, int version, int arch) {
 TEST_CASE("every version with every target that it has") {
   struct Subject {
     const char *file;
-    std::size_t emitted, longLoops; ///< the latter as pause and checkpoint, where these can be
+    std::size_t emitted, longLoops; ///< longLoops: kernels emitted as pause and checkpoint, where
+                                    ///< the target allows these
   };
   const Subject subjects[] = {{"grid_3d.ptx", 3, 0},
                               {"barrier_tiles.ptx", 3, 1},

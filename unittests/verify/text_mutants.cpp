@@ -1,14 +1,15 @@
-// Mutants of what is emitted, as changes of its text. Rules: as in mutants.cpp.
+// Mutants of the emitted text. Rules: as in mutants.cpp.
 #include "mutants.h"
 
 namespace tally::verify {
 
 namespace {
 
-/// Not one kernel but the first generated ones: tally-verify --generate=400 --seed=1.
+/// The subject is not one kernel but the first generated ones: tally-verify --generate=400
+/// --seed=1.
 constexpr const char *generated = "generated";
 
-// Codings that are not the default ones.
+// Codings other than the default ones.
 constexpr const char *everyThread =
     "test/kernels/barrier_reduce.ptx barrier_reduce --grid=5 --block=64 --arg=ptr:u32:5:zero "
     "--arg=ptr:u32:300:random:6 --arg=u32:300 --coding=every-thread";
@@ -16,7 +17,7 @@ constexpr const char *everyThread =
 constexpr const char *atomicInt =
     "test/kernels/atomic_int.ptx atomic_int --grid=5 --block=64 --arg=ptr:u32:16:zero "
     "--arg=ptr:u32:300:random:36 --arg=u32:300";
-// Two warps that never meet, and blocks enough for each worker.
+// Two warps that never meet at a barrier, and enough blocks for each worker.
 constexpr const char *twoWarps =
     "test/kernels/grid_1d.ptx grid_1d --grid=24 --block=64 --arg=ptr:u32:1536:zero "
     "--arg=ptr:u32:1536:random:1 --arg=u32:1536";
@@ -156,7 +157,7 @@ const std::vector<TextMutant> &textMutants() {
       {"persistent: copies in flight", "cp.async is not waited for", Kind::Persistent, "cp_async",
        R"(cp\.async\.wait_all;)", ""},
 
-      // Threads that leave while others still meet
+      // Threads that leave while other threads still meet at barriers
       {"persistent: parking", "in the aligned form", Kind::Persistent,
        "leave_in_rounds --coding=early-ids", R"(barrier\.red\.or\.pred)",
        "barrier.red.or.aligned.pred"},

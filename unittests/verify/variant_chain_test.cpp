@@ -1,7 +1,7 @@
 // Dependent kernels on one stream, all sent ahead under one epoch, with the request raised and
-// withdrawn at every poll. Built twice. With the runtime's control word the numbers are right. With
-// one that is set and cleared, a kernel that yielded in part is followed by one that the cleared
-// word lets run on its half result, and this test must see that.
+// withdrawn at every poll. CMake builds the test twice. With the runtime's control word the results
+// are right. With a word that is set and cleared, a kernel yields in part, the cleared word lets
+// the next kernel run on the half result, and this test must see the wrong result.
 #include "input.h"
 #include "ptx_text.h"
 #include "table.h"

@@ -1,6 +1,6 @@
-// The verdict of every own kernel and kind against test/execution/verdicts.txt. A refusal where
-// `emitted` is expected fails, and so does a variant where a refusal is, a reason that changed, a
-// kernel that is not in the table, and a row without a kernel.
+// Compares the verdict of every own kernel and kind with test/execution/verdicts.txt. The test
+// fails for a refusal where `emitted` is expected, a variant where a refusal is expected, a changed
+// reason, a kernel without rows, and a row without a kernel.
 #include "input.h"
 #include "table.h"
 

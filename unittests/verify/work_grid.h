@@ -1,4 +1,4 @@
-// A grid of workers of one kernel on the emulator, with a state and a control word of its own.
+// A grid of workers of one kernel on the emulator, with its own state and control word.
 #ifndef TALLY_UNITTESTS_VERIFY_WORK_GRID_H
 #define TALLY_UNITTESTS_VERIFY_WORK_GRID_H
 
@@ -19,7 +19,8 @@
 
 namespace tally::verify {
 
-/// Of a kernel `work(.param .u64 done, .param .u64 count)`: a word for each block, and two more.
+/// Runs a kernel `work(.param .u64 done, .param .u64 count)`; `done` has a word for each block, and
+/// two more.
 class WorkGrid {
 public:
   /// `stay`: see tally_launch_params.
@@ -75,7 +76,7 @@ public:
   emulator::GridExecution launch(std::uint32_t workers) {
     return emulator::GridExecution(machine, program, entry, shape(workers), parameters);
   }
-  /// Every block ran once, and the state is as the ABI says.
+  /// Checks that every block ran once, and that the state is as the ABI says.
   void checkEnd(std::uint32_t blocks, std::uint32_t workers) {
     for (std::uint32_t i = 0; i < blocks; ++i)
       CHECK(read(done, i) == 1);

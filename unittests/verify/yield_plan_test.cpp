@@ -98,7 +98,7 @@ TEST_CASE("pause: pauses at each poll, with and without a new epoch, and random 
     CHECK(std::ranges::any_of(plans, [&](const YieldPlan &each) {
       return each.request == RequestKind::Pause && each.poll == k;
     }));
-  shape.polls = 1000; // of loops: some of them
+  shape.polls = 1000; // polls of loops: plans use some of them
   CHECK(count(plansFor(Kind::Pause, {}, shape), RequestKind::Pause) == 128);
   CHECK(count(plansFor(Kind::Persistent, {}, shape), RequestKind::Pause) == 0);
 }

@@ -8,7 +8,8 @@ namespace attention {
 
 constexpr int queries = 16, keys = 32, threads = 256, maximumHeadSize = 64;
 
-// Rows [first, first + 32) of one head's keys or values into shared memory, zero past the end.
+// Copies rows [first, first + 32) of one head's keys or values into shared memory, with zeros past
+// the end.
 __device__ __forceinline__ void loadTile(float *tile, const float *qkv, int base, int first,
                                          int sequence, int headSize, int stride) {
   for (int i = threadIdx.x; i < keys * headSize; i += threads) {

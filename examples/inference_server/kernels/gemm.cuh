@@ -15,7 +15,7 @@ struct __align__(16) Slabs {
   float a[2][slab][padded], b[2][slab][padded];
 };
 
-// What one thread carries of the next slab: 4 elements of each operand.
+// One thread's part of the next slab: 4 elements of each operand.
 struct InFlight {
   float a[4], b[4];
 };
@@ -85,7 +85,7 @@ __device__ __forceinline__ void product(const float *a, const float *b, const fl
   __syncthreads();
   int buffer = 0;
   for (int k0 = kBegin; k0 < kEnd; k0 += slab) {
-    // Past the last slab this fetches zeros, which nobody reads.
+    // Past the last slab this fetches zeros, which no thread reads.
     InFlight next = fetch<transposedA, transposedB>(a, b, m0, n0, k0 + slab, m, n, k, kEnd);
     multiply(slabs, buffer, sum);
     buffer ^= 1;

@@ -45,8 +45,8 @@ extern "C" __global__ void mean_pool(const float *in, float *out, int sequence, 
 }
 
 // *out += the sum of `in`. The order of the additions is that of the atomics, so the last bits
-// differ from run to run: fit for a figure to look at, not for what training depends on.
-// Grid: any. Block: 256.
+// differ from run to run: the sum is for display, and training must not depend on it. Grid: any.
+// Block: 256.
 extern "C" __global__ void __launch_bounds__(256)
     accumulate_sum(const float *in, float *out, int count) {
   __shared__ float scratch[8];

@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(128)
                           int rows, int classes) {
   int row = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (row >= rows)
-    return; // the whole warp: a warp has one row
+    return; // The whole warp takes part, since a warp has one row.
   const float *line = logits + row * classes;
   float maximum = -INFINITY;
   for (int i = lane; i < classes; i += 32)

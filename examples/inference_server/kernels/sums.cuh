@@ -33,7 +33,7 @@ template <int warps> __device__ __forceinline__ float blockSum(float value, floa
   return total;
 }
 
-// The sum over the 8 rows of a 32x8 block, column by column; row 0 gets it.
+// The sum over the 8 rows of a 32x8 block, column by column; the threads of row 0 get it.
 __device__ __forceinline__ float sumOverRows(float value) {
   __shared__ float sums[8][32];
   sums[threadIdx.y][threadIdx.x] = value;

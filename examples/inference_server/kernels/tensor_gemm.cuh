@@ -12,7 +12,7 @@ namespace tensor {
 
 constexpr int tile = 64, slab = 32, threads = 128;
 constexpr int padding = 8;                             // halves: rows fall on different banks
-constexpr int operandHalves = tile * (slab + padding); // of the larger way to store a slab
+constexpr int operandHalves = tile * (slab + padding); // size of the larger layout of a slab
 
 struct __align__(16) Slabs {
   __half a[2][operandHalves], b[2][operandHalves];
@@ -59,7 +59,7 @@ __device__ __forceinline__ void multiplyAdd(float (&sum)[4], const unsigned (&a)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// One slab: the warp's 32x32 results get their share.
+// Multiplies one slab and adds the products to the warp's 32x32 results.
 template <bool transposedA, bool transposedB>
 __device__ __forceinline__ void multiply(const __half *a, const __half *b, float (&sum)[2][4][4]) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void multiply(const __half *a, const __half *b, float
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       int m = m0 + i * 16;
-      // Stored [k][m], the tiles are turned on their way.
+      // ldmatrix transposes the tiles of a matrix stored as [k][m].
       loadFragment<transposedA>(left[i], transposedA
                                              ? a + (k0 + lane % 8 + lane / 16 * 8) * strideA + m +
                                                    lane / 8 % 2 * 8
@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply(const __half *a, const __half *b, float
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       int n = n0 + i * 16;
-      // The fragment of B wants neighbours along k, so here [k][n] is turned.
+      // The fragment of B needs neighbours along k, so ldmatrix transposes the tiles of [k][n].
       loadFragment<!transposedB>(
           right[i], transposedB
                         ? b + (n + lane % 8 + lane / 16 * 8) * strideB + k0 + lane / 8 % 2 * 8
@@ -116,7 +116,7 @@ __device__ __forceinline__ void product(const __half *a, const __half *b, int m,
   bring(0, kBegin);
   int buffer = 0;
   for (int k0 = kBegin; k0 < kEnd; k0 += slab) {
-    bring(buffer ^ 1, k0 + slab); // past the last slab: zeros, which nobody reads
+    bring(buffer ^ 1, k0 + slab); // past the last slab: zeros, which no thread reads
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     __syncthreads();
     multiply<transposedA, transposedB>(slabs.a[buffer], slabs.b[buffer], sum);

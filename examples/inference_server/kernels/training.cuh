@@ -1,5 +1,5 @@
-// What else a training step of a transformer needs: layer norm, GELU and cross-entropy with their
-// gradients in f16, sums in f32, and Adam on f32 weights of which it keeps rounded copies.
+// The other kernels of a transformer's training step: layer norm, GELU and cross-entropy with their
+// gradients in f16 and sums in f32, and Adam on f32 weights, of which it keeps rounded copies.
 #ifndef INFERENCE_SERVER_KERNELS_TRAINING_CUH
 #define INFERENCE_SERVER_KERNELS_TRAINING_CUH
 
@@ -78,7 +78,7 @@ extern "C" __global__ void norm_weights(const __half *outGradient, const __half 
       shift += gradient;
     }
   gain = reduction::sumOverRows(gain);
-  __syncthreads(); // the sums' scratch is used again
+  __syncthreads(); // The next sum uses the same scratch memory.
   shift = reduction::sumOverRows(shift);
   if (threadIdx.y == 0 && column < columns) {
     partials[blockIdx.y * 2 * columns + column] = gain;

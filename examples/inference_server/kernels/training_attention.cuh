@@ -1,5 +1,5 @@
-// Attention of short sequences for training: one block has one head of one sequence, whole, so that
-// the gradients of keys and values are sums within the block. f16 in memory, f32 here.
+// Attention of short sequences for training: one block computes one whole head of one sequence, so
+// that the gradients of keys and values are sums within the block. f16 in memory, f32 here.
 #ifndef INFERENCE_SERVER_KERNELS_TRAINING_ATTENTION_CUH
 #define INFERENCE_SERVER_KERNELS_TRAINING_ATTENTION_CUH
 
@@ -23,7 +23,8 @@ __device__ __forceinline__ void load(Lines &to, const __half *from, int count, i
   }
 }
 
-// Probabilities of every query's keys. Four neighbouring threads have a query, eight keys each.
+// Probabilities of every query's keys. Four neighbouring threads share a query, with eight keys
+// each.
 __device__ __forceinline__ void probabilities(Square &to, const Lines &query, const Lines &key,
                                               int count, int headSize, float scale) {
   int row = threadIdx.x / 4, first = threadIdx.x % 4 * 8;
@@ -102,7 +103,8 @@ extern "C" __global__ void __launch_bounds__(128)
   load(arriving, outGradient + first * width + blockIdx.x * headSize, sequence, headSize, width);
   __syncthreads();
   probabilities(weights, query, key, sequence, headSize, scale);
-  // Of the scores: p (dp - sum of p dp), where dp is the arriving gradient's product with a value.
+  // Gradient of the scores: p (dp - sum of p dp), where dp is the product of the output's gradient
+  // with a value.
   int row = threadIdx.x / 4, keys = threadIdx.x % 4 * 8;
   float products[8], total = 0.0f;
 #pragma unroll

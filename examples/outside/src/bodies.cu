@@ -1,4 +1,4 @@
-// Bodies that attract each other; force.cu is another unit.
+// Bodies that attract each other; force.cu is another translation unit.
 #include "force.h"
 #include "parts.h"
 
@@ -33,8 +33,9 @@ __global__ void accelerate(const float4 *bodies, float3 *accelerations, int coun
   countInteractions(count);
 }
 
-/// One step of time. It calls nothing of other units, so this kernel can be interrupted; accelerate
-/// cannot, since what accelerationBy does is known only when the device's code is linked.
+/// One step of time. It calls no function of another unit, so this kernel can be interrupted.
+/// accelerate cannot, since the code of accelerationBy is known only when the device code is
+/// linked.
 __global__ void move(const float4 *bodies, const float3 *accelerations, float4 *moved, int count) {
   int mine = blockIdx.x * blockSize + threadIdx.x;
   if (mine >= count)
@@ -58,7 +59,7 @@ std::vector<float4> someBodies(int count) {
   return bodies;
 }
 
-/// Largest difference in an acceleration from the CPU's, over the largest one's size.
+/// Largest error of an acceleration against the CPU's, over the largest acceleration.
 double compare(const std::vector<float4> &bodies, const std::vector<float3> &found, float soft) {
   double worst = 0, largest = 0;
   for (std::size_t i = 0; i < bodies.size(); i += 7) {

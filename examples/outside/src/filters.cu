@@ -23,7 +23,7 @@ __global__ void filterRow(const float *input, float *output, int width) {
   output[static_cast<size_t>(blockIdx.y) * width + x] = sum;
 }
 
-/// One block for all, so that the order of the sum is fixed.
+/// One block sums all elements, so that the order of the sum is fixed.
 __global__ void sumAll(const float *input, int count, float *sum) {
   __shared__ float partial[256];
   float mine = 0;

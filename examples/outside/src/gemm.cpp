@@ -1,5 +1,5 @@
-// A matrix product by cuBLAS, which came without sources: Tally counts its launches and knows their
-// class, but cannot interrupt them.
+// A matrix product by cuBLAS, which is available only in binary form: Tally counts its launches and
+// knows their class, but cannot interrupt them.
 #ifdef OUTSIDE_CUBLAS
 #include "parts.h"
 
@@ -23,7 +23,7 @@ void check(cublasStatus_t status, const char *what) {
 bool runGemm(int size) {
   cublasHandle_t handle;
   if (cublasStatus_t status = cublasCreate(&handle); status != CUBLAS_STATUS_SUCCESS) {
-    // No GPU, or a device that is not one: the emulator runs what has PTX, and this has none.
+    // Without a GPU the emulator is the device; it runs kernels that have PTX, and cuBLAS has none.
     std::printf("skip   gemm        cuBLAS does not start here (status %d)\n",
                 static_cast<int>(status));
     return true;

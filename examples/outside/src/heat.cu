@@ -1,5 +1,5 @@
-// Heat spreading over a plate: a stencil whose weights are in constant memory, stepped back and
-// forth between two buffers, timed by events.
+// Heat spreading over a plate: a stencil with its weights in constant memory. Steps alternate
+// between two buffers, and events time them.
 #include "parts.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int steps = 20;
 
-/// Weights of the middle, and of the four neighbours.
+/// Weights of the middle and of the four neighbours.
 __constant__ float weights[2];
 
 __global__ void step(const float *from, float *to, int width, int height) {

@@ -1,4 +1,5 @@
-// outside [--size=N] [--only=PART]: runs the parts, exit status 1 if a result is wrong.
+// outside [--size=N] [--only=PART]: runs the parts of the program; exit status 1 if a result is
+// wrong.
 #include "parts.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// The parts of the program. Each computes something on the device, compares with the CPU and prints
-// one line: its name, what was compared, and a hash of the result's bits.
+// The parts of the program. Each part computes on the device, compares the result with the CPU's
+// and prints one line: its name, the comparison, and a hash of the result's bits.
 #ifndef OUTSIDE_PARTS_H
 #define OUTSIDE_PARTS_H
 
@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-/// Of the device's results, so that runs can be compared by what they print.
+/// Hash of the device's results, so that the printed lines of two runs can be compared.
 inline std::uint64_t hashOf(const void *data, std::size_t size) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (std::size_t i = 0; i < size; ++i)
@@ -19,7 +19,7 @@ inline std::uint64_t hashOf(const void *data, std::size_t size) {
   return hash;
 }
 
-/// Ends the program where a call failed.
+/// Ends the program after a failed call.
 inline void check(cudaError_t error, const char *what) {
   if (error == cudaSuccess)
     return;

@@ -1,5 +1,5 @@
-// Counts by atomics into a managed variable, and the largest value into a __device__ one; and the
-// shared library's filter, whose kernels run in between on the same stream.
+// Atomics count into a managed variable and store the largest value in a __device__ variable. The
+// shared library's filter runs its kernels in between, on the same stream.
 #include "filters.h"
 #include "parts.h"
 
@@ -11,7 +11,7 @@
 namespace {
 
 constexpr int bins = 64;
-__device__ unsigned largest = 7; // less than any that is counted, and set before each run
+__device__ unsigned largest = 7; // less than any counted value; set before each run
 
 #ifdef __clang__
 // clang has no __managed__ variables for CUDA.

@@ -1,5 +1,5 @@
-// What Tally is for: a stream of low priority with large kernels (best effort) beside one of high
-// priority with small ones. Both results are compared; plain CUDA computes the same.
+// The use that Tally is made for: a stream of low priority with large kernels (best effort) beside
+// one of high priority with small ones. Both results are compared; plain CUDA computes the same.
 #include "parts.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned rounds = 64;
 
-/// Each element is stirred on its own; the same number of times whatever makes way.
+/// Each element is computed on its own, the same number of times even when kernels yield.
 __global__ void stir(unsigned *values, int n) {
   int at = blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= n)
@@ -42,7 +42,7 @@ struct Work {
     CHECK(cudaMemcpy(device, values.data(), n * sizeof(unsigned), cudaMemcpyHostToDevice));
   }
   void launch() { stir<<<(n + 127) / 128, 128, 0, stream>>>(device, n); }
-  /// Elements that are not what they would be after `times` launches.
+  /// Counts the elements that differ from their expected value after `times` launches.
   int wrong(int times, std::uint64_t &hash) {
     std::vector<unsigned> values(n);
     CHECK(cudaMemcpyAsync(values.data(), device, n * sizeof(unsigned), cudaMemcpyDeviceToHost,

@@ -16,7 +16,7 @@ namespace tally {
 
 /// Why a call failed.
 struct Error {
-  /// What went wrong, where, and what to do about it: one sentence without a final newline.
+  /// The failure, its place, and the remedy: one sentence without a final newline.
   std::string message;
 };
 

@@ -103,7 +103,7 @@ enum class Comparison : std::uint8_t {
   Num,
   Nan
 };
-/// How setp and set combine the comparison with a predicate.
+/// The operation by which setp and set combine the comparison with a predicate.
 enum class Combine : std::uint8_t { None, And, Or, Xor };
 
 /// The handlers in the folder's build for one instruction set. Each function returns null for

@@ -28,9 +28,9 @@ namespace tally::hooks {
 /// Thread-safe. Never destroyed: threads may use it as long as the process lives.
 class Activity {
 public:
-  /// For a device whose context exists. Joins the arena where `settings` say so. Where the process
-  /// cannot join, it prints a warning and acts as if no other process were there. `trace` notes
-  /// when which work was active; it may be nullptr. `trace` and `requests`, the process's, outlive
+  /// For a device whose context exists. Joins the arena if `settings` ask for it. Where the process
+  /// cannot join, it prints a warning and acts as if no other process were there. `trace` records
+  /// the times of active work; it may be nullptr. `trace` and `requests`, the process's, outlive
   /// the activity.
   static Result<std::unique_ptr<Activity>> create(const CudaApi &api, Captures &captures,
                                                   Requests &requests, const Settings &settings,
@@ -43,7 +43,7 @@ public:
   void noteMemory(const runtime::MemoryStatus &now) { link->noteMemory(now); }
 
   /// Makes a call that puts high-priority work on a stream. A thread's own default stream cannot be
-  /// queried by other threads, so an event says when its work is done. The event is recorded behind
+  /// queried by other threads, so an event marks the end of its work. The event is recorded behind
   /// the call. Where the call records an event of the program's, it is recorded ahead of the call:
   /// a program that has waited for its own event may ask whether the stream is idle.
   template <class Call>
@@ -84,7 +84,7 @@ public:
   void countWhatWasThere(const std::vector<StreamState *> &streams);
 
   /// Called before the stream is destroyed, or for the calling thread's own stream: from now on an
-  /// event says when the stream's work is done.
+  /// event marks the end of the stream's work.
   void mark(StreamState &stream);
   /// A high-priority stream is about to be destroyed.
   void forget(StreamState &stream);
@@ -136,7 +136,7 @@ public:
       link->showAhead(false);
   }
 
-  /// How often noteAtRest() was called.
+  /// Number of calls of noteAtRest().
   std::uint64_t restsSoFar() const { return rests.load(std::memory_order_relaxed); }
 
   /// At the process's end: stops the monitor, which looks for the end of request scopes.

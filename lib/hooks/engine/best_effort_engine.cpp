@@ -172,7 +172,7 @@ std::uint64_t BestEffortEngine::submit(StreamState &stream, const std::vector<Gr
   auto wait = [this, event](cudaStream_t on) {
     return api.cudaStreamWaitEvent(on, event.get(), 0);
   };
-  // The first batch of many already runs while the last is made.
+  // The first batch already runs while later batches are made.
   std::size_t waits = event ? 1 : 0;
   auto make = [&](std::size_t i) {
     return i < waits ? operations->of(RunOn(wait)) : operations->of(parts[i - waits]);

@@ -44,7 +44,7 @@ struct Totals {
 /// Thread-safe. Never destroyed: threads may use it as long as the process lives.
 class BestEffortEngine {
 public:
-  /// For the activity's device. `trace` notes when which work ran; it may be nullptr.
+  /// For the activity's device. `trace` records the times of the work; it may be nullptr.
   static Result<std::unique_ptr<BestEffortEngine>> create(const CudaApi &api, Activity &activity,
                                                           const Settings &settings,
                                                           runtime::Trace *trace = nullptr);
@@ -117,7 +117,7 @@ public:
     return ahead->tryPass(stream, work, noted, meet);
   }
   bool isAhead() { return ahead && ahead->isAlone(); }
-  /// How often best-effort work was asked to yield.
+  /// Number of times that best-effort work was asked to yield.
   std::uint64_t requestsSoFar() const { return activity.controlWord().requests(); }
   /// Makes a call on the calling thread when its turn on the stream comes. `launches`: the call may
   /// launch a kernel. `identity` stands for the kernel, so that the engine can learn its duration.

@@ -17,9 +17,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Pause between two looks of a thread that has waited long.
+/// Pause between two checks of a thread that has waited long.
 constexpr auto napBetweenLooks = 20us;
-/// Of many operations this many are made before they are put: the size of a lane's batch.
+/// Many operations are put in batches of this many: the size of a lane's batch.
 constexpr std::size_t mostAtOnce = 32;
 
 } // namespace
@@ -79,7 +79,7 @@ std::vector<runtime::LanePosition> BestEffortQueue::inOthers(const Track &track,
   return found;
 }
 
-/// The position of the operation while it is not over; without a lane where it is over.
+/// The position of the operation until it is over; without a lane once it is over.
 runtime::LanePosition BestEffortQueue::find(std::uint64_t ticket) const {
   std::unique_lock lock(looking);
   sweep();
@@ -141,7 +141,7 @@ std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation opera
   if (tracks.size() > 1)
     operation.behind = inOthers(track, behind, stream.lastTicket.load());
   operation.stream = &track.order;
-  // Where nothing is put, the program's own stream does not advance.
+  // Where no operation is put, the program's own stream does not advance.
   if (operation.type != runtime::Operation::Type::Put || operation.put)
     operation.ordered = idOf(stream);
   operation.launchFailed = [this](const Error &error) {
@@ -189,7 +189,7 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
   operation.identity = identity;
   operation.ended = ended;
   std::uint64_t ticket = submit(stream, std::move(operation), behind);
-  // An operation that is over but was never reached was dropped with its lane.
+  // An operation that is over but never ran was dropped with its lane.
   auto isItsTurn = [&] { return reached->load() || isOver(ticket); };
   runtime::spinUntil(isItsTurn, runtime::SteadyClock());
   while (!isItsTurn())

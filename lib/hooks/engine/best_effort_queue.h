@@ -136,7 +136,7 @@ private:
   runtime::Dispatcher &dispatcher;
   const std::function<Lanes(std::uint32_t)> openLanes;
   std::mutex mutex;                      ///< for submission
-  std::map<std::uint32_t, Group> groups; ///< by class; guarded by `mutex`
+  std::map<std::uint32_t, Group> groups; ///< groups by class; guarded by `mutex`
   mutable std::mutex looking;            ///< guards the tracks' lists; never held while waiting
   mutable std::deque<Track> tracks;      ///< never removed
   mutable std::atomic<std::uint64_t> over{0}; ///< all operations up to this ticket are over

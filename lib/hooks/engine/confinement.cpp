@@ -17,7 +17,7 @@ std::uint32_t smsOfNonPreemptible(ApiDevice &device, const Settings &settings) {
 }
 
 runtime::ConfinedSizes sizesBesideRequests(ApiDevice &device, const Settings &settings) {
-  // Under MPS kernels on two streams slow the other processes down.
+  // Under MPS, kernels on two streams of one process slow the other processes down.
   bool isWanted = settings.greenContexts.value_or(!isUnderMps());
   if (!isWanted || !settings.policy.limitsSms())
     return {};

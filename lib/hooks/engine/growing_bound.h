@@ -1,5 +1,4 @@
-// How far work may be ahead of the device: a bound, which grows where it left the device without
-// work.
+// A bound on the work ahead of the device, which grows where it left the device without work.
 //
 // A thread that pauses for longer than the bound leaves the device without work. Without the bound
 // the thread would have put that work on the stream earlier. After each such case the bound

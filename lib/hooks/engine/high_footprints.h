@@ -47,7 +47,7 @@ public:
   }
   /// A launch of a graph; nullptr: nothing is known of the graph.
   void graph(const CudaApi &api, StreamState &stream, ExecutableGraph *graph);
-  /// A launch of which nothing is known.
+  /// A launch whose resources are not known.
   void unknown(const CudaApi &api, StreamState &stream);
   /// A copy or fill that the driver may make with a kernel.
   void ofDriver(const CudaApi &api, StreamState &stream);

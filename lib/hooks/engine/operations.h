@@ -31,7 +31,7 @@ public:
   /// The operation of a copy or a fill by a kernel of the hooks; `run` makes it through CUDA, where
   /// it cannot yield.
   runtime::Operation of(OwnLaunch launch, RunOn run);
-  /// How many of the program's launches cannot yield.
+  /// Number of the program's launches that cannot yield.
   std::uint64_t nonPreemptible() const { return launchedNonPreemptible.load(); }
 
 private:

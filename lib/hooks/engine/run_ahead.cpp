@@ -14,7 +14,7 @@ using runtime::Nanoseconds;
 
 namespace {
 
-/// Assumed duration of an operation of which nothing is known.
+/// Assumed duration of an unknown operation.
 constexpr double unknownNs = 1e6;
 constexpr double leastNs = 500;
 /// Largest delay between the event before an operation that is measured alone and the operation
@@ -24,7 +24,7 @@ constexpr double mostLaunchNs = 10e3;
 /// its thread is no duration.
 constexpr Nanoseconds longGap = 500us;
 constexpr Nanoseconds sweepInterval = 1ms;
-/// Waiting threads poll for `spinFor`, then sleep `nap` between looks.
+/// Waiting threads poll for `spinFor`, then sleep `nap` between checks.
 constexpr Nanoseconds spinFor = 50us, nap = 50us;
 /// A thread waits for at most this multiple of the expected time, plus `mostBehindExpected`.
 constexpr double mostTimesExpected = 4;

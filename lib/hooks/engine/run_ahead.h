@@ -149,8 +149,8 @@ private:
   void learn(const Group &group);
   void doubt(const Group &group, double factor);
   double ahead(runtime::Nanoseconds now) const;
-  /// By the expected time, or by the time since the group was begun: the group may take longer than
-  /// expected.
+  /// Decides by the expected time, or by the time since the group was begun: the group may take
+  /// longer than expected.
   bool isFull(runtime::Nanoseconds now) const {
     double most = static_cast<double>(bound.asked().count()) / groupsOfBound;
     return open.expected >= most || static_cast<double>((now - open.begun).count()) >= most;
@@ -170,7 +170,7 @@ private:
   GrowingBound bound;
   std::unordered_map<const void *, Kind> kinds;
   std::array<Recent, recentCount> recent;
-  std::unordered_map<std::uint64_t, Estimate> estimates; ///< by identity and size
+  std::unordered_map<std::uint64_t, Estimate> estimates; ///< estimates by identity and size
   std::vector<cudaEvent_t> spare;
   std::deque<Group> closed;
   Group open;

@@ -1,4 +1,4 @@
-// For tests: requests that come and go all the time, whatever the program does.
+// For tests: requests that begin and end at a fixed interval, independent of the program.
 #ifndef TALLY_LIB_HOOKS_ENGINE_STORM_H
 #define TALLY_LIB_HOOKS_ENGINE_STORM_H
 

@@ -53,7 +53,8 @@ template <class Real> CUresult byRule_DestroyGraph(CUstream, Real real, CUgraphE
   return readsGraphs() ? driverStatus(Hooks::shared().graphs().destroy(foreignApi(), graph))
                        : real(graph);
 }
-/// Applies a change of a node. A change that the hooks cannot follow makes the graph launch whole.
+/// Applies a change of a node. A change that the hooks cannot follow makes later launches of the
+/// graph non-preemptible.
 inline void applyTo(ExecutableGraph &graph, CUgraphNode node,
                     const CUDA_KERNEL_NODE_PARAMS_v2 *given) {
   const void *kernel = runtimeParameters(*given).func;

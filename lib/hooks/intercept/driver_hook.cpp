@@ -210,7 +210,7 @@ CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64
                          CUdriverProcAddressQueryResult *result);
 
 /// Private tables of the driver that the CUDA runtime, cuBLAS, cuBLASLt, cuFFT, NVRTC and NVML ask
-/// for. They make no launch through these tables (docs/design/hooks.md says how that was checked).
+/// for. They make no launch through these tables (docs/design/hooks.md describes the check).
 constexpr std::array<std::string_view, 12> knownTables = {
     "1734dc26800d47458726c0f1e7dd8bca", "21318c60971432488ca641ff7324c8f2",
     "263e88607cd2614392f6bbd5006dfa7e", "42d85a8123f6cb478298f6e78a3aecdc",

@@ -1,5 +1,5 @@
-// Leads the driver's exports to the wrappers, before any code of the module runs that could look
-// for the driver.
+// Redirects the driver's exports to the wrappers, before any code of the module runs that could
+// look for the driver.
 #include "device/driver_exports.h"
 #include "device/redirected_exports.h"
 #include "intercept/driver_hook.h"

@@ -1,4 +1,4 @@
-// The rules that driver_api.def names: what the wrappers of the driver's calls do.
+// The rules that driver_api.def names: the actions of the wrappers of the driver's calls.
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_DRIVER_RULES_H
 #define TALLY_LIB_HOOKS_INTERCEPT_DRIVER_RULES_H
 
@@ -98,7 +98,7 @@ template <class Real, class... P> CUresult byRule_Launch(CUstream stream, Real r
   auto see = [](HighFootprints &to, const CudaApi &table, StreamState &state) {
     to.unknown(table, state);
   };
-  static constexpr char any = 0; // identity of launches of which nothing is known
+  static constexpr char any = 0; // identity of all unknown launches
   return isForeign() ? Hooks::shared().libraries().launch(stream, {&any, 1}, call, never, see)
                      : call();
 }

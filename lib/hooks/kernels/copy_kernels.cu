@@ -1,5 +1,6 @@
 // The hooks' own copy and fill within the memory of one device (own_kernels.h). Each block moves a
-// piece of a fixed size and none waits for another, so that a launch may stop between any two.
+// piece of a fixed size and waits for no other block, so that a launch may stop between any two
+// blocks.
 //
 // A range is `head` bytes, units, and a tail. `head` is the number of bytes up to the first address
 // of `to` that is a multiple of the unit; the address of `from` is a multiple there, too. Block 0
@@ -11,7 +12,7 @@ using tally::hooks::copyThreads;
 
 namespace {
 
-/// The block's part of `bytes`, which are whole units: where it begins, and how many units it is.
+/// The block's part of `bytes`, which are whole units: its begin, and its number of units.
 struct Part {
   unsigned long long begin;
   unsigned count;
@@ -63,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(copyThreads)
     to[tail + threadIdx.x] = from[tail + threadIdx.x];
 }
 
-/// By units of 16. `value`: the byte in each of its four.
+/// Fills in units of 16 bytes. `value`: the byte in each of the unit's four words.
 extern "C" __global__ void __launch_bounds__(copyThreads)
     tally_fill(char *to, unsigned long long bytes, unsigned head, unsigned value) {
   unsigned long long body = (bytes - head) & ~15ull;

@@ -141,7 +141,7 @@ void ServedDevice::joinLater(const CudaApi &api) {
   try {
     std::unique_lock lock(joinerMutex);
     if (joiner.joinable())
-      joiner.join(); // of a time before a reset; it is done, or waits only for its turn
+      joiner.join(); // a thread from before a reset; it is done, or waits only for its turn
     joiner = std::thread(join);
   } catch (const std::system_error &error) {
     warn(Warning::Arena, std::string(error.what()) + "; this process is not seen by others");

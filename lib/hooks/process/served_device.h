@@ -104,7 +104,8 @@ private:
   /// Under `starting`. Returns nullptr where it cannot be opened, or where `forOthers` is set and
   /// there are no other processes.
   Activity *openActivity(const CudaApi &api, int device, bool forOthers);
-  /// Whether all launches of the process are seen; if not, a line says why.
+  /// Returns whether the hooks see all launches of the process; if not, a line on standard error
+  /// has the reason.
   bool seesAll();
 
   const Process process;
@@ -120,7 +121,7 @@ private:
   std::atomic<bool> cannotStart{false};
   std::atomic<bool> isPlain{false};     ///< best-effort work is not queued any more
   std::atomic<std::uint64_t> resets{0}; ///< of the device
-  Totals earlier;                       ///< of engines before a reset of the device
+  Totals earlier;                       ///< counts of engines before a reset of the device
 };
 
 } // namespace tally::hooks

@@ -17,9 +17,9 @@ class Events {
 public:
   struct Tickets {
     std::uint64_t record = 0; ///< 0 where none was queued
-    std::uint64_t use = 0;    ///< of the last record or wait; 0 where none was queued
+    std::uint64_t use = 0;    ///< ticket of the last record or wait; 0 where none was queued
     bool onLane = false;      ///< once the record is over, so is the recorded work
-    /// How often best-effort work had been asked to yield when the record was queued.
+    /// Number of times that best-effort work had been asked to yield when the record was queued.
     std::uint64_t requests = 0;
   };
   /// A record was queued.

@@ -34,7 +34,8 @@ struct KernelRecord {
   const CudaApi *api = nullptr;
   const void *function = nullptr; ///< the address or handle that the runtime launches
   std::string name;
-  bool isRegistered = false;             ///< by a file; else found by its handle
+  /// Whether a file registered the kernel; else it was found by its handle.
+  bool isRegistered = false;
   const bundle::Kernel *facts = nullptr; ///< nullptr: the kernel has no bundle
   std::uint64_t moduleHash = 0;          ///< the bundle's
   std::string unmatchedIn; ///< without a bundle: the file, if it has bundles for other code
@@ -44,13 +45,14 @@ struct KernelRecord {
 
   std::mutex mutex; ///< guards the members below, to `attributeVersion`
   std::atomic<bool> described{false};
-  cudaError_t status = cudaSuccess; ///< of the queries to the runtime
+  cudaError_t status = cudaSuccess; ///< status of the queries to the runtime
   cudaFuncAttributes attributes{};
   /// The kernel's parameters; nothing where the runtime does not tell them.
   std::optional<std::vector<bundle::Parameter>> parameters;
   /// The resources that the kernel's blocks take of an SM, once asked for.
   std::optional<runtime::FunctionAttributes> taken;
-  std::vector<std::pair<cudaFuncAttribute, int>> set; ///< by the application; for the variants too
+  /// Attributes that the application has set; for the variants too.
+  std::vector<std::pair<cudaFuncAttribute, int>> set;
   std::atomic<std::uint64_t> attributeVersion{0};
 
   /// The program may write to a variable of which the variants have a copy: no holder of the kernel
@@ -101,7 +103,7 @@ private:
     std::string unmatchedIn; // the file, where containers have no bundle
     FatbinWrapper replacement;
     std::vector<std::uint64_t> image; // 64-bit words, for the alignment
-    std::deque<std::string> names;    // of variants; the runtime keeps pointers to them
+    std::deque<std::string> names;    // names of variants; the runtime keeps pointers to them
     std::vector<const void *> functions;
   };
 

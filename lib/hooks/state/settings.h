@@ -38,7 +38,7 @@ enum class Warning : std::uint8_t {
   Trace,         ///< the trace cannot be written
   NothingHooked, ///< no kernel has variants, or the launches do not go through the hooks
   Unseen,        ///< launches may bypass the hooks
-  NoDevice,      ///< the device lacks something that best-effort work needs
+  NoDevice,      ///< the device lacks a feature that best-effort work needs
   OtherDevice,   ///< work on a device that is not served
   Arena,         ///< other processes are not seen
   Termination,   ///< the process ends with work on the device

@@ -22,7 +22,7 @@ namespace tally::hooks {
 
 class StreamAhead;
 
-/// How a stream is ordered with the legacy default stream.
+/// The order between a stream and the legacy default stream.
 enum class StreamKind : std::uint8_t {
   Legacy,     ///< the legacy default stream of a device
   PerThread,  ///< the default stream of one thread
@@ -37,13 +37,13 @@ struct alignas(64) StreamState { // own cache lines: no stream shares one with a
   const CudaApi *api = nullptr; ///< queries of the stream go through this
   StreamKind kind = StreamKind::Blocking;
   int device = 0;
-  std::uint32_t uses = 0; ///< how many streams have used this record
+  std::uint32_t uses = 0; ///< number of streams that have used this record
   bool isOwn = false;     ///< a lane's stream, not the application's
   int priority = 0;       ///< CUDA's: the lower number is the higher priority
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint32_t> bestEffortClass{1}; ///< for best-effort streams: 1, the highest, to 4
   std::atomic<std::uint64_t> launches{0};        ///< launches passed through, without the owner's
-  std::atomic<std::uint64_t> lastTicket{0};      ///< of the last operation queued on it
+  std::atomic<std::uint64_t> lastTicket{0}; ///< ticket of the last operation queued on the stream
   /// For BestEffortQueue: the stream's track, the track's class, and the queue, if any.
   struct {
     const void *queue = nullptr;
@@ -124,7 +124,7 @@ public:
   /// Whether the process is not known to use any other device.
   bool onlyDevice(int device) const { return (devicesUsed.load() & ~bitOf(device)) == 0; }
 
-  /// How many streams the application has created.
+  /// Number of streams that the application has created.
   std::size_t count();
   /// All streams that may have high-priority work.
   std::vector<StreamState *> all();
@@ -161,7 +161,8 @@ private:
   std::atomic<std::uint64_t> devicesUsed{0}; ///< one bit each
   /// Grows with each change that makes a remembered stream invalid.
   std::atomic<std::uint64_t> generation{firstGeneration()};
-  /// By device: changes when all streams of the device are gone, default streams of threads too.
+  /// Per device: changes when all streams of the device are gone, including default streams of
+  /// threads.
   std::array<std::atomic<std::uint64_t>, 64> lives;
   std::mutex mutex; // guards the members below
   std::deque<StreamState> states;

@@ -69,7 +69,7 @@ Result<runtime::FunctionAttributes> ApiDevice::attributes(runtime::FunctionId fu
 Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
                                                      std::uint32_t dynamicSharedBytes) {
   const FunctionEntry &entry = entryOf(function);
-  // A variant may get more than the program allows its kernel.
+  // A variant may need more shared memory than the program allows its kernel.
   cudaFuncAttributes limits{};
   if (entry.api->cudaFuncGetAttributes(&limits, entry.address) == cudaSuccess &&
       dynamicSharedBytes > static_cast<std::uint64_t>(limits.maxDynamicSharedSizeBytes))

@@ -29,8 +29,8 @@ namespace tally::hooks {
 
 /// A launch that can be made at any later time, by a thread that has the same context.
 struct ForeignLaunch {
-  std::uint64_t identity = 0; ///< the kernel's
-  std::string_view name;      ///< the kernel's; empty where it was not asked for
+  std::uint64_t identity = 0; ///< identity of the kernel
+  std::string_view name;      ///< name of the kernel; empty if the caller did not ask for the name
   LaunchShape shape;
   void *context = nullptr; ///< the CUcontext that the caller had
   std::function<cudaError_t(cudaStream_t)> launch;

@@ -34,7 +34,7 @@ enum class WholeReason : std::uint8_t {
   SemaphoreNode,   ///< of external semaphores
   MemoryNode,      ///< allocates or frees
   ConditionalNode, ///< a branch or a loop
-  UnknownNode,     ///< of a type that CUDA 13.0 does not have
+  UnknownNode,     ///< has a node of a type that CUDA 13.0 does not have
   AfterHigh,       ///< the last launch was of high priority; only this launch
   AfterAhead,      ///< the last launch went at once, on another stream; only this launch
   SeveralDevices,  ///< the process uses several, and CUDA does not tell a node's
@@ -83,9 +83,9 @@ struct SnapshotNode {
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
   std::vector<std::size_t> after; ///< the nodes of the same graph that it depends on
   bool isEnabled = true;
-  std::vector<cudaLaunchAttribute> attributes; ///< of a kernel node
+  std::vector<cudaLaunchAttribute> attributes; ///< attributes of a kernel node
   GraphPart part;
-  std::unique_ptr<GraphSnapshot> child; ///< of a node that embeds a graph
+  std::unique_ptr<GraphSnapshot> child; ///< snapshot of an embedded graph
 };
 
 /// The nodes in the order in which they were added.
@@ -119,7 +119,7 @@ public:
   GraphReader(const CudaApi &api, Registry &registry, int device)
       : api(api), registry(registry), device(device) {}
 
-  /// Returns nullptr where the graph has to be launched whole; `reason()` then says why.
+  /// Returns nullptr where the graph has to be launched whole; `reason()` then has the reason.
   std::unique_ptr<GraphSnapshot> read(cudaGraph_t graph);
   WholeReason reason() const { return why; }
 

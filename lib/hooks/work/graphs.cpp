@@ -272,7 +272,7 @@ void ExecutableGraph::update(cudaGraph_t graph, bool isAhead) {
   // The next update replaces all nodes again.
   if (isAhead && isFrequent)
     return giveUp(WholeReason::Update);
-  // CUDA does not say whether disabled nodes stay disabled.
+  // CUDA does not tell whether disabled nodes stay disabled.
   if (isHighOnly() || disabledUnknown || (snapshot && snapshot->hasDisabled()))
     return giveUp(WholeReason::Update);
   if (!wasLaunched) {

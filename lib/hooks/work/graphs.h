@@ -84,13 +84,14 @@ private:
 
   const CudaApi &api;
   Registry &registry;
-  void *context = nullptr; // of its kernels; nullptr: not asked for
+  void *context = nullptr; // context of its kernels; nullptr: not asked for
   const int device;
   std::mutex mutex; // guards the members below
   std::unique_ptr<GraphSnapshot> snapshot;
-  std::unordered_map<cudaGraphNode_t, SnapshotNode *> index; ///< of the snapshot; empty: not made
+  /// Index of the snapshot; empty: not made.
+  std::unordered_map<cudaGraphNode_t, SnapshotNode *> index;
   WholeReason why = WholeReason::None;
-  std::shared_ptr<const Parts> ready; ///< of the current snapshot; nullptr: not made yet
+  std::shared_ptr<const Parts> ready; ///< parts of the current snapshot; nullptr: not made yet
   bool wasLaunched = false;           ///< as best effort
   bool wasHigh = false;      ///< last launched on a high-priority stream, without `highEvent`
   bool highRecorded = false; ///< `highEvent` stands behind a high-priority launch

@@ -13,7 +13,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// How many different kernels and shapes of a graph are remembered; updates add more.
+/// Limit on remembered kernels and shapes of a graph; updates add more.
 constexpr std::size_t maxKernels = 1024;
 
 bool isSet(const CudaApi &api, cudaGraphNode_t node, cudaLaunchAttributeID id) {

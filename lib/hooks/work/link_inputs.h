@@ -13,8 +13,8 @@ namespace tally::hooks {
 /// Thread-safe.
 class LinkInputs {
 public:
-  /// Adds an input of the link: PTX, without zero bytes at its end, or something else (machine
-  /// code, a library, an intermediate form).
+  /// Adds an input of the link: PTX, without zero bytes at its end, or an input of another kind
+  /// (machine code, a library, an intermediate form).
   void add(const void *link, bool isPtx, std::string_view data);
   /// The link's PTX; empty where the link has more inputs, or an input of another kind.
   std::string onlyPtx(const void *link) const;

@@ -79,7 +79,7 @@ public:
   bool hasVariants(const void *kernel) const;
   /// Whether the kernel belongs to an image that may get variants.
   bool knows(const void *kernel) const;
-  /// There is an engine on the device: variants are loaded from now on.
+  /// The device has a best-effort engine: from now on the hooks load variants.
   void serve(const CudaApi &api, int device);
   /// Called before the driver ends.
   void stop();
@@ -118,7 +118,7 @@ private:
   mutable std::shared_mutex mutex; ///< guards the members below, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;
   std::unordered_map<const void *, std::shared_ptr<Image>> byKernel;
-  std::unordered_map<std::string, std::string> compiledTexts; ///< by the code's key
+  std::unordered_map<std::string, std::string> compiledTexts; ///< texts by the code's key
   const CudaApi *served = nullptr;
   std::mutex waking;
   std::condition_variable woken;

@@ -37,7 +37,8 @@ struct OwnLaunch {
   std::vector<std::byte> parameters;
 };
 
-/// How a range is moved (kernels/copy_kernels.cu): a head of single bytes, units, a tail.
+/// The plan by which a range is moved (kernels/copy_kernels.cu): a head of single bytes, units, a
+/// tail.
 struct CopyPlan {
   std::uint32_t head = 0, unit = 1, blocks = 1;
 };

@@ -9,7 +9,7 @@
 
 namespace tally::ptx {
 
-/// Which writes a thread can await with an instruction that it executes repeatedly.
+/// The writes that a thread can await with an instruction that it executes repeatedly.
 enum class Awaits : std::uint8_t {
   Nothing,
   OwnBlock, ///< writes of the own block's threads: a strong read of scope .cta

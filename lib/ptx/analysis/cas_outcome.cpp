@@ -10,9 +10,9 @@
 namespace tally::ptx {
 namespace {
 
-/// What a predicate tells about the exchange. goesOnIfSet: the predicate is set only if the
-/// exchange failed or the value found differs from the value to store. goesOnIfClear: likewise for
-/// clear. With neither flag the predicate tells nothing.
+/// The information that a predicate has about the exchange. goesOnIfSet: the predicate is set only
+/// if the exchange failed or the value found differs from the value to store. goesOnIfClear:
+/// likewise for clear. With neither flag the predicate has no information.
 struct Says {
   bool goesOnIfSet = false, goesOnIfClear = false;
   bool byNan = false; ///< always true for a new value that is a NaN

@@ -275,7 +275,7 @@ private:
       if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
         return "not all threads of the block are shown to go round the loop equally often";
     }
-    // A barrier that carries the poll costs something in each turn. An extra barrier between long
+    // A barrier that carries the poll adds a cost to each turn. An extra barrier between long
     // strips, or in one of several turns, costs less.
     if (cutsAlike(site.strip))
       point.strip = site.strip;
@@ -370,7 +370,7 @@ private:
                    labels.contains(ref(branch->operands[0].symbol));
       if (each.has(*from)) {
         if (!jumps || (branch->guard && from->successors.size() < 2))
-          return {}; // the block falls through to the head, or may
+          return {}; // none: the block falls through to the head, or may
       } else if (jumps) {
         entrance.branches.push_back(last);
       }
@@ -441,7 +441,7 @@ private:
   ControlDependence dependence;
   Uniformity uniformity;
   Liveness liveness;
-  std::vector<unsigned> depthOf;    ///< by statement; 1 in the body's outer scope
+  std::vector<unsigned> depthOf;    ///< depth by statement; 1 in the body's outer scope
   llvm::DenseSet<RegisterId> inner; ///< registers without a name in the body's outer scope
   llvm::StringSet<> innerVariables;
   std::optional<RecomputationFacts> recomputed;

@@ -39,7 +39,7 @@ constexpr std::ptrdiff_t maxDispatched = 64;
 /// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
 constexpr std::uint32_t tensorAlignment = 1024;
 
-/// Whether malloc finds memory depends on what other blocks have freed.
+/// The result of malloc depends on the memory that other blocks have freed.
 constexpr std::string_view allocator = "malloc";
 
 class Analyzer {

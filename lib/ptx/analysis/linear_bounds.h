@@ -42,7 +42,7 @@ struct LinearForm {
 /// Finds bounds by following a register back through all its assignments: sums, products with
 /// constants, masks, selections, and loop variables that only fall (for an upper bound) or only
 /// grow (for a lower bound). Thread ids lie between 0 and the limits of the kernel's directives.
-/// The analysis treats integers as unbounded: look_back.h says why that is right there.
+/// The analysis treats integers as unbounded: look_back.h gives the reason why that is right there.
 class LinearBounds {
 public:
   /// `tickets`: statements whose results are the block's place in the order. If empty, the order is

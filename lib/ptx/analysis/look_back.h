@@ -8,7 +8,7 @@
 
 namespace tally::ptx {
 
-/// What defines the order of blocks.
+/// The order of blocks that the kernel uses.
 enum class BlockOrder : std::uint8_t {
   None,   ///< not shown
   Blocks, ///< %ctaid.x, in grids of one dimension

@@ -1,4 +1,4 @@
-// Which threads the member mask of a warp operation can name.
+// Finds the threads that the member mask of a warp operation can name.
 #ifndef TALLY_LIB_PTX_ANALYSIS_MEMBER_MASK_H
 #define TALLY_LIB_PTX_ANALYSIS_MEMBER_MASK_H
 

@@ -283,7 +283,7 @@ private:
         visitName(operand.symbol);
   }
 
-  /// By statement index: whether a branch crosses the place before the statement.
+  /// Returns, by statement index, whether a branch crosses the place before the statement.
   std::vector<bool> placesCrossed() {
     for (std::uint32_t i = 0; i != function.body.size(); ++i)
       if (function.body[i].kind == StatementKind::Label)

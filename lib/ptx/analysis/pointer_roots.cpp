@@ -14,7 +14,7 @@ namespace {
 
 using Place = std::pair<std::string_view, std::int64_t>;
 
-/// Returns the place that `operand`, the address of a parameter plus constants, names.
+/// Returns the place that `operand` names, the address of a parameter plus constants.
 std::optional<Place> placeOf(const Cfg &cfg, const Definitions &whole, const Operand &operand,
                              unsigned depth) {
   if (operand.kind == OperandKind::Symbol)

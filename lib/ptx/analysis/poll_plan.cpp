@@ -33,8 +33,8 @@ PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollRules 
   point.cycles = site.cycles;
   point.turn = site.turn;
   point.isOutermost = site.isOutermost;
-  // A turn so long that each turn polls does so at less cost than a strip: there no thread waits
-  // for the word that the poll reads.
+  // If a turn is so long that each turn polls, polling costs less without strips: then no thread
+  // waits for the word that the poll reads.
   if (site.strip.counter != noRegister && site.turns > 1) {
     point.place = PollPlace::Strip;
     point.strip = site.strip;

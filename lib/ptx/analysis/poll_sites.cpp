@@ -14,8 +14,8 @@
 namespace tally::ptx {
 namespace {
 
-/// Assumed turns of an inner loop whose number of turns is unknown. If so many turns do not make a
-/// loop long, a poll in each turn would not pay: the loop around it polls.
+/// Assumed turns of an inner loop whose number of turns is unknown. If this many turns do not make
+/// a loop long, a poll in each turn would not pay: the loop around it polls.
 constexpr std::uint64_t usualTurns = 16;
 /// Cap on estimates: sums and products stay far below the limit of 64 bits.
 constexpr std::uint64_t longest = std::uint64_t{1} << 40;
@@ -64,8 +64,8 @@ private:
   struct Nest {
     Loop loop;
     std::optional<std::size_t> parent = std::nullopt;
-    std::uint64_t cycles = 0;   ///< of a turn: its own blocks, and the inner loops
-    std::uint64_t unpolled = 0; ///< of a turn, without the loops that poll
+    std::uint64_t cycles = 0;   ///< cycles of a turn: its own blocks, and the inner loops
+    std::uint64_t unpolled = 0; ///< cycles of a turn, without the loops that poll
     bool isPolled = false;      ///< each turn passes a poll in an inner loop
   };
 

@@ -30,7 +30,8 @@ private:
   const llvm::StringSet<> &innerVariables;
   llvm::DominatorTreeBase<CfgBlock, false> dominators;
   static constexpr std::uint32_t never = ~std::uint32_t{0}, several = never - 1;
-  std::vector<std::uint32_t> assignedBy; ///< by register: a statement, `never` or `several`
+  /// Assignment by register: a statement, `never` or `several`.
+  std::vector<std::uint32_t> assignedBy;
 };
 
 /// Which registers that are live at one loop's head can be recomputed there.

@@ -142,7 +142,8 @@ private:
   const Cfg &cfg;
   const Definitions &definitions;
   std::vector<bool> known; ///< immediates determine the register, if turns are counted
-  std::vector<bool> turns; ///< by register: known, and different in each turn of a loop
+  /// By register: whether it is known and different in each turn of a loop.
+  std::vector<bool> turns;
 };
 
 /// Whether the instruction is of floating point and has no rounding modifier.

@@ -293,10 +293,10 @@ private:
   std::optional<ControlDependence> dependence;
   llvm::DenseSet<RegisterId> registers;
   llvm::DenseSet<const CfgBlock *> control;
-  unsigned cells = 0;                          ///< tainted cells, bits of Cell
-  const Definitions *byRoots;                  ///< definitions of the whole body; may be null
-  llvm::DenseSet<std::uint32_t> stores;        ///< of tainted values to global memory, with byRoots
-  PointerRoots storedTo;                       ///< roots of `stores`
+  unsigned cells = 0;                   ///< tainted cells, bits of Cell
+  const Definitions *byRoots;           ///< definitions of the whole body; may be null
+  llvm::DenseSet<std::uint32_t> stores; ///< stores of tainted values to global memory, with byRoots
+  PointerRoots storedTo;                ///< roots of `stores`
   std::map<std::uint32_t, PointerRoots> roots; ///< roots of the statements' addresses
   std::set<std::string> meetings;              ///< tainted keys of meetingOf
   bool exitsInCall = false;

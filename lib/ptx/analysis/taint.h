@@ -19,7 +19,7 @@ namespace tally::ptx {
 /// With `byRoots`, the body's definitions, a value stored to global memory by one pointer (a
 /// parameter, a variable) is assumed not to be read by another.
 ///
-/// An opcode's Intake tells what it reads besides its operands, see opcodes.h.
+/// An opcode's Intake names its reads besides its operands, see opcodes.h.
 bool decideWhenItEnds(const Cfg &cfg, const Loop &loop, llvm::ArrayRef<std::uint32_t> sources,
                       llvm::ArrayRef<std::uint32_t> exits, const Definitions *byRoots = nullptr);
 

@@ -339,8 +339,8 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
   bool upwards = holds({"lt", "le", "lo", "ls"}, {"ge", "gt", "hs", "hi"});
   bool downwards = holds({"gt", "ge", "hi", "hs"}, {"le", "lt", "ls", "lo"});
   auto isCut = [&](const Counter &counter) {
-    // The total of so many strides is unknown: with a test for equality the counter might pass the
-    // limit.
+    // The total of that many strides is unknown: with a test for equality the counter might pass
+    // the limit.
     if (counter.stride != noRegister)
       return upwards;
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));

@@ -1,4 +1,4 @@
-// How many turns a loop makes, and which register counts its turns.
+// Counts the turns of a loop, and finds the register that counts them.
 #ifndef TALLY_LIB_PTX_ANALYSIS_TURNS_H
 #define TALLY_LIB_PTX_ANALYSIS_TURNS_H
 
@@ -35,7 +35,7 @@ public:
   /// two.
   TurnRegister registerFor(std::uint32_t turns) const;
 
-  /// Returns how to cut the loop into strips of so many turns.
+  /// Returns the division of the loop into strips of `turns` turns.
   StripLoop stripFor(std::uint32_t turns) const;
 
 private:

@@ -10,7 +10,7 @@ namespace {
 
 bool isWord32(std::string_view type) { return type == "u32" || type == "s32" || type == "b32"; }
 
-/// What a register of the loop tells about the words that were read.
+/// The information that a register of the loop has about the words that were read.
 enum class Sense : std::uint8_t {
   Unset,     ///< no assignment seen yet
   Nothing,   ///< the register does not depend on them
@@ -47,8 +47,8 @@ public:
   }
 
 private:
-  /// Whether the loop holds only loads (of what others write, one word each), arithmetic, barriers,
-  /// fences and naps.
+  /// Whether the loop holds only loads (one word each, which other blocks write), arithmetic,
+  /// barriers, fences and naps.
   bool onlyReads() const {
     for (const CfgBlock *block : loop.blocks)
       for (std::uint32_t statement : block->instructions) {

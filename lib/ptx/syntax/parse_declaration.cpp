@@ -9,7 +9,8 @@ namespace tally::ptx {
 
 namespace {
 
-/// A function with more registers is not a program. The limit bounds what later stages allocate.
+/// A function with more registers is not a program. The limit bounds the allocations of later
+/// stages.
 constexpr std::uint64_t maxRegisters = std::uint64_t{1} << 22;
 constexpr std::uint64_t maxAlignment = std::uint64_t{1} << 31;
 constexpr std::uint64_t maxVariableBytes = std::uint64_t{1} << 62;
@@ -82,7 +83,7 @@ bool Parser::parseBank() {
   return !accept('[') || (parseUnsigned(bank, 10, "a bank") && expect(']', "']'"));
 }
 
-// Reads dot words until something else: linkage, space, alignment, vector, type, in any order.
+// Reads dot words in any order until another token: linkage, space, alignment, vector, type.
 bool Parser::parseHead(DeclarationHead &head) {
   while (tok.kind == TokenKind::DotWord) {
     if (tok.isDotWord("entry") || tok.isDotWord("func"))

@@ -234,7 +234,8 @@ std::string Writer::leaderLeaves() const {
                      static_cast<unsigned>(Publication::Leave));
 }
 
-/// How a worker leaves with a saved block. Threads that stop one by one have exited before.
+/// The code by which a worker leaves with a saved block. Threads that stop one by one have exited
+/// before.
 std::string Writer::depart() const {
   std::string text = "\n$tally_depart:\n\t";
   if (plan.byBlock) {

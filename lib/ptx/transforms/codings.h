@@ -1,4 +1,4 @@
-// Ways to write a loop around a body that need fewer registers.
+// Codings of a loop around a body that need fewer registers.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_CODINGS_H
 #define TALLY_LIB_PTX_TRANSFORMS_CODINGS_H
 

@@ -105,7 +105,8 @@ std::string loadPublished(IdWords words, std::string_view at = "$tally_block");
 std::string firstSlot();
 std::string publishInSlot(IdWords words);
 std::string publishLeaveInSlot();
-/// Reads the current slot, leaves by `leave` if the slot says so, and switches to the other slot.
+/// Reads the current slot, leaves by `leave` if the slot asks for it, and switches to the other
+/// slot.
 std::string loadFromSlot(IdWords words);
 
 /// `into` = a 0 that ptxas cannot know: the low byte of a slot's stride, which is a multiple of 256

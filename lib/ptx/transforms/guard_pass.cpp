@@ -231,9 +231,10 @@ EditedText ticketedEntry(const PassInput &input) {
   return editor.apply();
 }
 
-/// Whether the kernel declares blocks of the largest size, 32 warps. Two of them fill an SM, so
-/// nothing hides what all of them do at the same time, and reading a barrier's result is slow for
-/// so many warps: an H200 took 1.032 of the user's time in place of 1.026.
+/// Whether the kernel declares blocks of the largest size, 32 warps. Two of them fill an SM, so no
+/// other warp hides the latency of work that all of them do at the same time, and reading a
+/// barrier's result is slow for so many warps: an H200 took 1.032 of the user's time in place of
+/// 1.026.
 bool declaresWideBlocks(const Function &function) {
   for (std::string_view name : {"maxntid", "reqntid"})
     if (const HeaderDirective *directive = function.directive(name)) {

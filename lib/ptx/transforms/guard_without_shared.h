@@ -1,4 +1,5 @@
-// guard without a shared variable of tally's: docs/design/transforms.md, "Codings", says when.
+// guard without a shared variable of tally's; docs/design/transforms.md, "Codings", gives the
+// conditions.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_GUARD_WITHOUT_SHARED_H
 #define TALLY_LIB_PTX_TRANSFORMS_GUARD_WITHOUT_SHARED_H
 

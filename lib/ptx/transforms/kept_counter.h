@@ -1,4 +1,4 @@
-// How the counter of a point's strips survives a checkpoint without a store or load in the loop's
+// Keeps the counter of a point's strips over a checkpoint, without a store or load in the loop's
 // own code (checkpoint_pass.h, the coding `counted`).
 //
 // ptxas keeps a value that is uniform over a warp in one register per warp. If the code stores a

@@ -12,8 +12,8 @@
 
 namespace tally::ptx {
 
-/// Returns the ways to write workers, the default first: this one where workers may spend
-/// themselves.
+/// Returns the codings of the workers, the default first. This coding is the default where workers
+/// may spend themselves.
 std::vector<Coding> codingsWithOneBlock(const PassInput &input, Kind kind);
 
 /// Whether `input` asks for this coding.
@@ -21,7 +21,7 @@ bool asksForOneBlock(const PassInput &input);
 
 /// The parts that one kind adds, as instructions that end in "\n\t"; names as in emit.h.
 struct OneBlockParts {
-  std::string declarations; ///< of the registers that the other parts use
+  std::string declarations; ///< declarations of the registers that the other parts use
   std::string blockStart;   ///< before the body, in each thread
   /// Thread 0's code where the epoch has not passed, with the control word in %tally_d0. Ends in a
   /// branch: to $tally_index, to take a block; or to $tally_judge, with another word.

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view twoSlots = "two-slots", earlyIds = "early-ids", zeroed = "zeroed",
                            plain = "plain", opaque = "opaque-pointers";
 
-/// How the loop is written.
+/// The form of the loop.
 struct LoopForm {
   bool early;        ///< registers hold the ids from the loop's head on
   emit::IdWords ids; ///< the published ids
@@ -63,7 +63,7 @@ constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
                                        "\tand.b32 %tally_r0, %tally_r0, 31;\n"
                                        "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n\t";
 
-/// Behind the body: thread 0's code where a request asks something of it, or no block is left.
+/// Behind the body: thread 0's code where a request asks for an action, or no block is left.
 std::string leaderLeaves(const LoopForm &form, const WorkerParts &parts) {
   return "\n$tally_asked:\n\tcvt.u32.u64 %tally_word, %tally_d0;\n\t" + emit::judge() +
          "@%tally_yield bra $tally_last;\n\t" + parts.asked + "\n$tally_last:\n\t" + countOut() +
@@ -226,7 +226,8 @@ std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
 
 /// Returns the targets of branches to an unguarded ret or exit.
 std::vector<const Operand *> branchesToLeaves(const Function &function) {
-  std::map<std::string_view, bool> leads; // by label, whether it leads to one; a label may repeat
+  // By label, whether it leads to a bare ret or exit; a label may repeat.
+  std::map<std::string_view, bool> leads;
   for (std::size_t i = 0; i != function.body.size(); ++i) {
     if (function.body[i].kind != StatementKind::Label)
       continue;
@@ -252,8 +253,8 @@ std::vector<const Operand *> branchesToLeaves(const Function &function) {
 
 } // namespace
 
-// inc and dec with limits that are never reached, where add would do: ptxas turns an add by a
-// constant into a longer, warp-wide form.
+// The code uses inc and dec, with limits that are never reached, instead of add: ptxas turns an add
+// by a constant into a longer, warp-wide form.
 std::string enter() {
   return emit::testLeader() + emit::loadOpaqueState('x') +
          fmt::format("@!%tally_other red.global.inc.u32 [%tally_d2+{}], {};\n\t", live,

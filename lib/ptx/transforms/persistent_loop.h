@@ -15,7 +15,7 @@ namespace tally::ptx {
 /// The parts that one kind adds to the loop, as instructions that end in "\n\t"; names as in
 /// emit.h.
 struct WorkerParts {
-  std::string declarations; ///< of the registers that the other parts use
+  std::string declarations; ///< declarations of the registers that the other parts use
   std::string blockStart;   ///< before the body, in each thread and each round
   /// Thread 0's code where the control word does not have its usual value and the launch's epoch
   /// has not passed. %tally_d0 is the word, %tally_word its low half. Ends in a branch: to

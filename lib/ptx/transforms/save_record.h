@@ -1,5 +1,5 @@
-// What a thread saves at a point, where it lies in the worker's slot, and the PTX that stores and
-// loads it.
+// The values that a thread saves at a point, their place in the worker's slot, and the PTX that
+// stores and loads them.
 //
 // A slot holds the block's shared memory, static and then dynamic, and the records of its threads.
 // A record is cells of 8, 4 and 1 bytes, in this order, cell by cell over all threads, so that the
@@ -27,7 +27,7 @@ namespace tally::ptx {
 /// The direction of the copy.
 enum class Transfer { Save, Restore };
 
-/// How registers and small local arrays reach the slot.
+/// The route of registers and small local arrays to the slot.
 enum class Route { Direct, Staged };
 
 class SaveRecord {

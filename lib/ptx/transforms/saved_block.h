@@ -1,5 +1,4 @@
-// How the threads of a saved block come back to the points at which they stopped
-// (checkpoint_pass.h).
+// Leads the threads of a saved block back to the points at which they stopped (checkpoint_pass.h).
 //
 // Control reaches a point in a nested loop through the heads of the enclosing loops, so that each
 // loop of the variant has one entrance:

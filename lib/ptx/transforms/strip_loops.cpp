@@ -63,7 +63,7 @@ std::string stripBegin(const Function &function, const StripLoop &strip, std::si
                                  "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
                                  number, bits, upwards ? limit : counter, upwards ? counter : limit,
                                  length, loaded, multiplied);
-  // The distance means nothing for a counter past the limit.
+  // The distance has no meaning for a counter past the limit.
   if (!strip.isExact)
     text += fmt::format("\tsetp.{0}.and.{1}{2} %tally_cut_{3}, {4}, {5}, %tally_cut_{3};\n",
                         upwards ? "lt" : "gt", strip.isSigned ? 's' : 'u', bits, number, counter,

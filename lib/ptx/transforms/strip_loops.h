@@ -1,5 +1,5 @@
-// Loops cut into strips (StripLoop): an inner loop of so many turns, whose turns cost the same as
-// before, and around it the user's branch back to the header, where the next strip begins.
+// Loops cut into strips (StripLoop): an inner loop of several turns, which cost the same as before,
+// and around it the user's branch back to the header, where the next strip begins.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_STRIP_LOOPS_H
 #define TALLY_LIB_PTX_TRANSFORMS_STRIP_LOOPS_H
 

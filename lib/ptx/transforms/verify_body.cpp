@@ -61,7 +61,8 @@ public:
 
   std::optional<std::string> run() {
     std::uint32_t at = 1;
-    std::set<std::string_view> written; // by tally's statements, since the last label
+    // Registers that tally's statements have written since the last label.
+    std::set<std::string_view> written;
     for (std::uint32_t i = 1; i + 1 < user.body.size(); ++i) {
       std::uint32_t own = at; // tally's statements begin here
       while (at + 1 < rewritten.body.size() && !stands(user.body[i], rewritten.body[at]))
@@ -92,7 +93,7 @@ private:
     auto at = std::find_if(body.begin(), body.end(), [](const Statement &each) {
       return each.kind == StatementKind::Label && each.label == "$tally_agree";
     });
-    // Ends where the block leaves, or branches to something else than the body.
+    // Ends where the block leaves, or branches to a place other than the body.
     for (; at != body.end() && at->instruction.opcode != "ret" && at->instruction.opcode != "bra";
          ++at)
       if ((at->instruction.opcode == "ld" && at->instruction.has("shared") &&

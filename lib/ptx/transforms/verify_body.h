@@ -12,10 +12,10 @@
 
 namespace tally::ptx {
 
-/// Which changes of the user's statements a rewritten body may have.
+/// The changes of the user's statements that a rewritten body may have.
 struct AllowedChanges {
   bool gridReads = false; ///< operands that read grid registers become registers that were just set
-  bool calls = false;     ///< of functions with clones; an alias becomes its function's name
+  bool calls = false;     ///< calls of functions with clones; an alias becomes its function's name
   bool leaves = false; ///< ret and exit lead to the loop's head; only tally's own ret and exit stay
   bool unaligned = false; ///< block barriers in the form that promises nothing about the warp
   bool entrances = false; ///< branches to a loop's head lead to tally's code before it
@@ -32,7 +32,7 @@ std::optional<std::size_t> labelOf(const Function &function, std::string_view na
 
 /// Checks that every statement of `user` is in `rewritten`, in order and verbatim except for the
 /// allowed changes, and that only tally's statements read grid registers. All other statements of
-/// `rewritten` are tally's. `module` resolves aliases. Returns what is broken.
+/// `rewritten` are tally's. `module` resolves aliases. Returns the broken rule.
 std::optional<std::string> checkBody(const Module &module, const Function &user,
                                      const Function &rewritten, const AllowedChanges &allowed);
 

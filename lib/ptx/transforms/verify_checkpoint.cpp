@@ -151,9 +151,9 @@ private:
   /// A counter that the code counts up to its saved value, from its lowest digit on.
   struct Digits {
     RegisterId counter = noRegister;
-    std::string_view label;  ///< of the loop that adds the current digit
-    std::uint64_t shift = 0; ///< of the current digit
-    std::uint64_t next = 0;  ///< of the expected digit
+    std::string_view label;  ///< label of the loop that adds the current digit
+    std::uint64_t shift = 0; ///< shift of the current digit
+    std::uint64_t next = 0;  ///< shift of the expected digit
     bool isDone = false;     ///< all digits have been added
   };
 

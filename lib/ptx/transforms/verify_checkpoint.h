@@ -18,7 +18,7 @@ namespace tally::ptx {
 /// It also checks that the block meets, behind its copies in flight, before its shared memory is
 /// copied out, and before a restored block resumes; and that tally's own block barriers have the
 /// form that promises nothing about the warp, and the user's barriers too where a loop has two
-/// entrances. Returns what is broken.
+/// entrances. Returns the broken rule.
 std::optional<std::string> checkCheckpoint(const Function &user, const Function &variant);
 
 } // namespace tally::ptx

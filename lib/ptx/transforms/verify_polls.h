@@ -10,7 +10,7 @@
 namespace tally::ptx {
 
 /// Checks the polls in the body of `variant`, a pause variant of `user`, which has at least one.
-/// Returns what is broken.
+/// Returns the broken rule.
 std::optional<std::string> checkPolls(const Function &user, const Function &variant);
 
 /// Checks how a worker of `variant` stays until others have ended, if it does.

@@ -58,7 +58,7 @@ bool copiesAsync(const Function &function) {
   });
 }
 
-/// What code between the body and the next virtual block does.
+/// Facts of the code between the body and the next virtual block.
 struct Meeting {
   bool meets = false, waits = false;
   std::optional<std::string_view> aligned; ///< a barrier in the aligned form
@@ -337,9 +337,9 @@ const Statement *strangerBefore(std::size_t to, const Function &variant, const F
   return nullptr;
 }
 
-/// Checks that a block of a guard can repeat what it does before it has agreed: an opening,
-/// everything before a barrier of the user's at which it agrees, or, where each warp polls behind
-/// an opening, a prelude.
+/// Checks that a block of a guard can repeat the code that it runs before it has agreed: an
+/// opening, everything before a barrier of the user's at which it agrees, or, where each warp polls
+/// behind an opening, a prelude.
 std::optional<std::string> checkOpening(const Function &user, const Function &variant) {
   auto again = [](const Statement &each) {
     return "a block may do this and then leave: " + std::string(each.text);

@@ -17,7 +17,7 @@ bool takesOneBlock(Kind kind, const Function &variant);
 /// Checks one entry of a guard variant of `user`, or of a kind with workers. A strong load reads
 /// the control word. The barrier at the head of the persistent loop is not in the aligned form,
 /// which threads of a warp that arrive apart may not use (where the module's PTX has another form).
-/// Threads wait there for copies that the body may leave in flight. Returns what is broken, or
+/// Threads wait there for copies that the body may leave in flight. Returns the broken rule, or
 /// nothing.
 std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
                                          const Function &variant);

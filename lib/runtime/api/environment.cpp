@@ -50,7 +50,7 @@ constexpr std::array<Variable, 31> table = {{
     {"TALLY_YIELD_EVERY_US", "0 to 1000000000"},
 }};
 
-/// How many letters have to be put in, taken out or changed.
+/// Number of letters to insert, remove or change.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j < row.size(); ++j)
@@ -66,7 +66,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The digits of `text` as a number; nothing where it is none, or outside of the range.
+/// Returns the digits of `text` as a number; nothing where it is no number, or out of range.
 template <class Number>
 std::optional<Number> parse(std::string_view text, Number least, Number most) {
   Number value = 0;
@@ -127,8 +127,8 @@ public:
   }
   bool isSet(std::string_view name) const { return !text(name).empty(); }
 
-  /// `parse` returns an optional of the text's value. An empty variable counts as one that is not
-  /// set, and leaves `value` as it is.
+  /// `parse` returns an optional of the text's value. An empty variable counts as an unset one, and
+  /// leaves `value` as it is.
   template <class Parse, class Value>
   void read(std::string_view name, Value &value, const Parse &parse) {
     if (!isSet(name))
@@ -144,14 +144,14 @@ public:
     read(name, value,
          [&](std::string_view given) { return parse<std::uint32_t>(given, least, most); });
   }
-  /// True where it holds `yes`, false where `no`.
+  /// Sets `value` to true for the text `yes`, and to false for `no`.
   template <class Value> // bool, or an optional one
   void readChoice(std::string_view name, Value &value, std::string_view yes, std::string_view no) {
     read(name, value, [&](std::string_view given) {
       return given == yes ? std::optional(true) : given == no ? std::optional(false) : std::nullopt;
     });
   }
-  /// Where a variable is set that means nothing then.
+  /// Reports a variable that is set although other settings make it meaningless.
   void contradict(std::string_view name, bool isMeaningless, std::string_view reason) {
     if (isSet(name) && isMeaningless)
       complain(std::string(name) + " " + std::string(reason));
@@ -193,7 +193,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_CLASS", settings.bestEffort, "best-effort", "high");
   readChoice("TALLY_STATS", settings.statistics, "1", "0");
   settings.streamWaits =
-      settings.emulator.isOn; // on a GPU a stream that waits costs others' launches
+      settings.emulator.isOn; // on a GPU a waiting stream delays others' launches
   readChoice("TALLY_STREAM_WAITS", settings.streamWaits, "on", "off");
   readChoice("TALLY_COPY_KERNELS", settings.copyKernels, "on", "off");
   readChoice("TALLY_GREEN_CONTEXTS", settings.greenContexts, "on", "off");
@@ -201,7 +201,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_PROFILE", settings.variants.areProfiled, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
   if (settings.yieldEveryMicroseconds != 0)
-    settings.runAheadMicroseconds = 0; // by default: nothing that runs ahead yields
+    settings.runAheadMicroseconds = 0; // by default: work that runs ahead does not yield
   readNumber("TALLY_RUN_AHEAD_US", settings.runAheadMicroseconds, 0, 1000000);
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
   readNumber("TALLY_BEST_EFFORT_CLASS", settings.bestEffortClass, 1, lowestBestEffortClass);
@@ -221,7 +221,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   settings.arena.group = text("TALLY_ARENA_GROUP");
   settings.trace.path = text("TALLY_TRACE");
   settings.variants.folder = text("TALLY_VARIANTS");
-  // An emulator is its process's own, but where it is said to be another's too.
+  // An emulator belongs to its own process, unless a variable says that others share it.
   bool isShared = !settings.emulator.isOn || isSet("TALLY_EMULATOR_UUID") || isSet("TALLY_ARENA");
   settings.arena.isJoined = isShared && settings.arena.path != "off";
   Result<AnyPolicy> policy = policyFromText(text("TALLY_POLICY"));

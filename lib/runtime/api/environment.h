@@ -1,5 +1,5 @@
-// What the environment says: every TALLY_ variable there is, read and checked in one place, for the
-// API and for the hooks. docs/reference/settings.md has the table; a test holds the two together.
+// Reads and checks every TALLY_ variable in one place, for the API and for the hooks.
+// docs/reference/settings.md has the table; a test compares the two.
 #ifndef TALLY_LIB_RUNTIME_API_ENVIRONMENT_H
 #define TALLY_LIB_RUNTIME_API_ENVIRONMENT_H
 
@@ -31,19 +31,19 @@ std::string_view allowedIn(std::string_view name);
 
 /// A part of a device's SMs: a number or percents.
 struct SmShare {
-  std::uint32_t count = 0, percent = 0; ///< one of them at most is not 0
+  std::uint32_t count = 0, percent = 0; ///< at most one of them is not 0
   /// In SMs; 0: no limit.
   std::uint32_t of(std::uint32_t sms) const {
     return percent == 0 ? std::min(count, sms) : std::max(sms * percent / 100, 1u);
   }
 };
 
-/// A part of a device's memory: bytes or percents; none of both: no limit.
+/// A part of a device's memory: bytes or percents; neither of them: no limit.
 struct MemoryAmount {
   std::uint64_t bytes = 0;
-  std::uint32_t percent = 0; ///< one of them at most is not 0
+  std::uint32_t percent = 0; ///< at most one of them is not 0
   bool isNone() const { return bytes == 0 && percent == 0; }
-  /// In bytes; 0 where there is no limit.
+  /// Returns bytes; 0 where there is no limit.
   std::uint64_t of(std::uint64_t total) const {
     return percent == 0 ? bytes : std::max<std::uint64_t>(total / 100 * percent, 1);
   }
@@ -56,7 +56,7 @@ struct EmulatorSettings {
 };
 
 struct ArenaSettings {
-  bool isJoined = false;   ///< by a relinked program: other than by TALLY_ARENA=off
+  bool isJoined = false;   ///< whether a relinked program joins: unless TALLY_ARENA=off
   std::string path, group; ///< TALLY_ARENA, TALLY_ARENA_GROUP; empty: not set
 };
 
@@ -72,7 +72,7 @@ struct PauseSettings {
   std::uint32_t deadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
 };
 
-/// Of best-effort processes only.
+/// Settings of best-effort processes only.
 struct MemorySettings {
   MemoryAmount quota;   ///< TALLY_MEMORY_QUOTA
   MemoryAmount reserve; ///< TALLY_MEMORY_RESERVE
@@ -83,9 +83,9 @@ struct TraceSettings {
   std::uint32_t events = 131072; ///< TALLY_TRACE_EVENTS
 };
 
-/// docs/reference/settings.md says what each means, and which of them the API reads.
+/// docs/reference/settings.md tells the meaning of each field, and which fields the API reads.
 struct EnvironmentSettings {
-  bool disabled = false; ///< TALLY_DISABLE=1; then nothing else is read
+  bool disabled = false; ///< TALLY_DISABLE=1; then no other variable is read
   EmulatorSettings emulator;
   bool bestEffort = false;                   ///< TALLY_CLASS=best-effort
   bool statistics = false;                   ///< TALLY_STATS=1
@@ -96,7 +96,7 @@ struct EnvironmentSettings {
   std::uint32_t yieldEveryMicroseconds = 0;  ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;      ///< TALLY_BOUND_US
   std::uint32_t runAheadMicroseconds = 5000; ///< TALLY_RUN_AHEAD_US; 0: never
-  std::uint32_t drainMilliseconds = 5000;    ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
+  std::uint32_t drainMilliseconds = 5000;    ///< TALLY_DRAIN_MS; 0: SIGTERM is not handled
   SmShare nonPreemptibleSms;                 ///< TALLY_BEST_EFFORT_SMS
   std::uint32_t bestEffortStreams = 1;       ///< TALLY_BEST_EFFORT_STREAMS
   std::uint32_t bestEffortClass = 1;         ///< TALLY_BEST_EFFORT_CLASS
@@ -108,12 +108,12 @@ struct EnvironmentSettings {
   TraceSettings trace;
 };
 
-/// Kinds of variants as users write them, NAME,NAME,...; `none` is none. Nothing where a name is
-/// unknown or stands there twice.
+/// Returns kinds of variants from the user's form NAME,NAME,...; `none` is no kind. Nothing where a
+/// name is unknown or occurs twice.
 std::optional<std::vector<Kind>> kindsFromText(std::string_view text);
 
-/// Reads variables, of which those that do not begin with TALLY_ are not looked at. The error names
-/// every one that is unknown, is not understood or contradicts another, and says what is allowed.
+/// Reads the variables that begin with TALLY_, and ignores the others. The error names every
+/// variable that is unknown, cannot be parsed or contradicts another, and gives the allowed values.
 Result<EnvironmentSettings>
 readEnvironment(const std::map<std::string, std::string, std::less<>> &variables);
 /// The process's.

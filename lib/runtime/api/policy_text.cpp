@@ -27,7 +27,7 @@ std::string text(double number) {
   return digits;
 }
 
-/// A key that a policy takes, and its range.
+/// A key of a policy, and its range.
 struct Key {
   std::string_view name;
   double least, most;

@@ -29,7 +29,7 @@ void ClientNumbers::giveBack(std::uint32_t number) {
   numbers[number].isTaken = false;
 }
 
-/// The text by which errors name the client.
+/// The text that names the client in errors.
 std::string Runtime::State::describe(Client client) const {
   auto handle = static_cast<std::uint64_t>(client);
   const ClientRecord *record = clients.find(handle);

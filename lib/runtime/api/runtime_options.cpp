@@ -1,4 +1,4 @@
-// What the options of a runtime may be, and what the environment adds to them.
+// Checks the options of a runtime, and adds the environment's values to them.
 #include "api/environment.h"
 #include "api/runtime_state.h"
 

@@ -27,8 +27,8 @@
 
 namespace tally::runtime {
 
-/// Fails for options that are out of range or contradict each other; the error says what is
-/// allowed.
+/// Fails for options that are out of range or contradict each other; the error names the allowed
+/// values.
 Result<void> checkOptions(const RuntimeOptions &options);
 /// Fills in options left to the environment. Fails for any wrong variable of the environment.
 Result<void> addEnvironment(RuntimeOptions &options);
@@ -46,7 +46,7 @@ class ClientNumbers {
 public:
   struct Taken {
     std::uint32_t number = 0;
-    std::uint32_t generation = 0; ///< how many clients had the number before
+    std::uint32_t generation = 0; ///< number of clients that had the number before
   };
   Taken take();
   void giveBack(std::uint32_t number);
@@ -54,7 +54,7 @@ public:
 private:
   struct Number {
     bool isTaken = false;
-    std::uint32_t generation = 0; ///< of the next client
+    std::uint32_t generation = 0; ///< generation of the next client
   };
   std::mutex mutex;
   std::vector<Number> numbers;

@@ -87,7 +87,7 @@ public:
     return found;
   }
 
-  /// Text of a handle for errors; says if the handle's entry was destroyed.
+  /// Text of a handle for errors; tells whether the handle's entry was destroyed.
   std::string describe(std::uint64_t handle) const {
     std::unique_lock lock(mutex);
     const Slot *slot = slotOf(handle);

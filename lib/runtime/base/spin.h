@@ -9,8 +9,9 @@
 
 namespace tally::runtime {
 
-/// How long a waiting application polls before it sleeps. A wake-up from sleep costs about 50 us,
-/// which a training loop would pay in each step. Where cores are scarce, other threads need them.
+/// Time for which a waiting application polls before it sleeps. A wake-up from sleep costs about 50
+/// us, which a training loop would pay in each step. Where cores are scarce, other threads need
+/// them.
 inline Nanoseconds spinBeforeSleep() {
   using namespace std::chrono_literals;
   static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 50us;

@@ -6,8 +6,8 @@
 
 namespace tally::runtime {
 
-/// Bytes a nanosecond: two transfers a cycle, of which three quarters are reached in practice. 0
-/// where the driver does not say.
+/// Bytes per nanosecond: three quarters, as reached in practice, of two transfers per cycle. 0
+/// where the driver does not tell.
 constexpr std::uint32_t bandwidthOf(int memoryKilohertz, int busBits) {
   if (memoryKilohertz <= 0 || busBits <= 0)
     return 0;

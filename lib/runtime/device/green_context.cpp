@@ -68,7 +68,8 @@ Result<CUstream> GreenStreams::create(int device, std::uint32_t sms, int priorit
 Result<CUstream> GreenStreams::createApart(int device, int priority) {
   if (isMpsRunning())
     return Error{"under MPS a green context has no connections of its own"};
-  constexpr std::uint32_t fewestSms = 8; // of a green context on Hopper; no kernel runs there
+  // Fewest SMs of a green context on Hopper; no kernel runs there.
+  constexpr std::uint32_t fewestSms = 8;
   return create(device, fewestSms, priority);
 }
 

@@ -40,7 +40,8 @@ struct BatchItem {
   bool goesByShape() const;
 };
 
-/// How the state of an awaited launch says that it is done: VariantLaunch::countsBlocks().
+/// An awaited launch, and the words of its state that tell whether it is done:
+/// VariantLaunch::countsBlocks().
 struct AwaitedLaunch {
   bool countsBlocks = false, saves = false;
   std::uint32_t blocks = 0;
@@ -71,13 +72,14 @@ struct Batch {
   /// Puts that come after the items. The host makes them on the application's stream once all items
   /// are done.
   std::vector<Operation *> late;
-  std::uint64_t range = 0;                  ///< the profiler's range
-  std::shared_ptr<std::atomic<bool>> ended; ///< of its call; the marker comes after its end
+  std::uint64_t range = 0; ///< the profiler's range
+  /// Whether its call has ended; the marker comes after its end.
+  std::shared_ptr<std::atomic<bool>> ended;
 
   bool canYield() const;
   bool pauses() const; ///< whether all items can pause
-  /// How long its kernels that cannot yield, and `more`, should take at most: the sum of the
-  /// expected durations, and for one kernel the excess of its bound.
+  /// Longest expected time of its kernels that cannot yield, and of `more`: the sum of the expected
+  /// durations, and for one kernel the excess of its bound.
   Nanoseconds nonPreemptible(const BatchItem *more = nullptr) const;
   /// Whether its marker was written.
   bool isReached() const;

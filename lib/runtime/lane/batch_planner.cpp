@@ -111,7 +111,7 @@ bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
     return false;
   std::uint64_t blocks = item.launch.shape.grid.count();
   const std::optional<VariantLaunch> &progress = item.operation->run.progress;
-  // The blocks of a cluster run at a time, for which a part of the SMs may have no room.
+  // The blocks of a cluster run at a time, and a part of the SMs may be too small for them.
   bool mayBeConfined = progress && item.launch.shape.cluster == Dim3{0, 0, 0};
   bool isConfined = mayBeConfined && core.streams.confined(sms);
   bool hasWorkers = mayBeConfined && tally::hasWorkers(progress->kind()) &&

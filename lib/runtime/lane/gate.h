@@ -20,12 +20,12 @@ constexpr Nanoseconds sumOf(Nanoseconds a, Nanoseconds b) {
 /// Permission to send best-effort work now.
 struct Permit {
   std::uint64_t epoch = 0; ///< the epoch to send under
-  Decision decision;       ///< which work may go
+  Decision decision;       ///< work that may go
   bool shares = false;     ///< it goes beside high-priority work, or on a part of the SMs
   bool oftenAsked = false; ///< requests are expected, so the work may soon have to yield
 };
 
-/// Says whether best-effort work may go out now, and under which epoch.
+/// Decides whether best-effort work may go out now, and under which epoch.
 class Gate {
 public:
   virtual ~Gate() = default;

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// After so long without progress the lane asks the device whether it failed: while work is under
+/// After this time without progress the lane asks the device whether it failed: while work is under
 /// way, and while it is held back (a fault of high-priority work may hold it back for ever).
 constexpr Nanoseconds healthInterval = 1ms, heldBackInterval = 20ms;
 

@@ -107,7 +107,7 @@ public:
   std::optional<std::uint32_t> sharedSms() const;
   /// Whether a stream waits for launches to be resumed; these go out even if nothing else may.
   bool isHeld() const { return core.pipeline.isHeld(); }
-  /// Whether the oldest unfinished operation must go, whatever the policy says.
+  /// Whether the oldest unfinished operation must go, even against the policy.
   bool inheritsHighPriority() const { return core.inheritance.isHigh(core.queue.finished()); }
   /// The class of best effort as which the oldest unfinished operation goes: the lane's, or a
   /// higher class that waits for it.
@@ -116,7 +116,7 @@ public:
   void inheritClass(std::uint64_t number, std::uint32_t bestEffortClass) {
     core.inheritance.inheritClass(number, bestEffortClass, core.queue.finished());
   }
-  /// How long the lane's work has been on the device, in all and lately.
+  /// Time that the lane's work has been on the device, in all and lately.
   const LaneTimes &times() const { return core.times; }
   /// Calls `each` with the clients of the operations under way and of the next operation.
   template <class Each> void forReadyClients(Each each) const {

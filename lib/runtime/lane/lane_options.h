@@ -27,17 +27,18 @@ struct LaneOptions {
   /// that no state of the half that is entered is in use. Entering a half clears it, so a larger
   /// ring is cleared less often.
   std::size_t halfRing = 1024;
-  /// How long a request may have to wait: most time of kernels that cannot yield sent ahead.
+  /// Longest time that a request may wait: the total time of kernels that cannot yield and are sent
+  /// ahead.
   Nanoseconds bound{20000};
   double boundsToDrain = 3; ///< PlanRules
-  /// Most percent of an SM that work that pauses leaves free; 0: nothing pauses.
+  /// Percentage of an SM that pausing work leaves free at most; 0: no work pauses.
   std::uint32_t reserve = 25;
   const Headroom *headroom = nullptr; ///< the headroom to leave; the dispatcher sets it
   bool limitsSms = true;              ///< PlanRules; the dispatcher sets it from the policy
   /// Whether kinds are chosen by measuring launches; and the store of measurements, nullptr: none.
   bool measures = false;
   ProfileStore *profiles = nullptr;
-  /// Above 0: kernels that cannot yield run on a stream with so many of the device's SMs.
+  /// Above 0: kernels that cannot yield run on a stream with this many of the device's SMs.
   std::uint32_t smsOfNonPreemptible = 0;
   /// The lane has a stream of each size. Variants go there while the policy gives best-effort work
   /// a part of the SMs.

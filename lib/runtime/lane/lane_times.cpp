@@ -15,7 +15,7 @@ constexpr Nanoseconds statesTurn{20000};
 /// A batch that takes this many times the known time of its launches or blocks (or the bound) has a
 /// launch that is unlike the others of its shape.
 constexpr std::int64_t lateFrom = 3;
-/// The host's turn takes less; a batch that waits longer waits for something else.
+/// The host's turn takes less; a batch that waits longer waits for another event.
 constexpr Nanoseconds longestTurn{200'000};
 
 } // namespace

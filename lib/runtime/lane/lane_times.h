@@ -44,14 +44,14 @@ public:
   /// Call this after the batch was taken. `hasMore`: the lane has more to send.
   void taken(const Batch &batch, bool hasMore);
 
-  /// When the host saw that the last batch was back.
+  /// Time at which the host saw the last batch completed.
   Nanoseconds lastCollected() const { return collectedAt; }
-  /// From when the device could have worked on a batch that goes out now.
+  /// Time from which the device could have worked on a batch that goes out now.
   Nanoseconds waitedFrom(const Batch &batch) const;
   /// The host's part of the batch's time, if the device was idle before the batch; else zero.
   Nanoseconds launchTurn(const Batch &batch) const;
 
-  /// How long the lane's work has been on the device: in all, and of one client.
+  /// Time that the lane's work has been on the device: in all, and of one client.
   Nanoseconds ran() const { return ranInAll; }
   Nanoseconds ranOf(std::uint32_t client, std::uint32_t generation) const {
     bool isKnown = client < ranByClient.size() && ranByClient[client].generation == generation;
@@ -75,14 +75,15 @@ private:
   Nanoseconds ranInAll{0};
   LaunchPace lately;
   struct RanOfClient {
-    std::uint32_t generation = 0; // of the client with the number
+    std::uint32_t generation = 0; // generation of the client with the number
     Nanoseconds ran{0};
   };
   std::vector<RanOfClient> ranByClient;
   Nanoseconds collectedAt{0};
-  Nanoseconds shortest = anyDuration; // of a batch on an idle device, as the host saw it
-  std::uint64_t lastEpoch = 0;        // epoch of the batch collected last
-  bool hadMore = false;               // whether the lane had more to send then
+  // Shortest time of a batch on an idle device, as the host saw it.
+  Nanoseconds shortest = anyDuration;
+  std::uint64_t lastEpoch = 0; // epoch of the batch collected last
+  bool hadMore = false;        // whether the lane had more to send then
 };
 
 } // namespace tally::runtime

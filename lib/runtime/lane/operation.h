@@ -73,7 +73,7 @@ struct BlockTiming {
   bool wasMeasured = true; ///< all physical launches went alone to be measured
 };
 
-/// How the lane runs an operation; chosen when the operation is first planned.
+/// The form in which the lane runs an operation; chosen when the operation is first planned.
 struct OperationRun {
   std::shared_ptr<LaunchPlan> plan;
   std::optional<VariantLaunch> progress; ///< for launches through a variant
@@ -111,8 +111,8 @@ struct Operation {
   /// For launches without `kernel`, and calls of kernels: identifies the kernel, so that the lane
   /// can remember durations by kernel and shape. 0: not remembered.
   std::uint64_t identity = 0;
-  /// For launches: the kernel's duration in this shape when it ran past the lanes, alone on the
-  /// device; zero if it has not since the lanes were last told.
+  /// For launches: the kernel's duration in this shape when it ran outside of the lanes, alone on
+  /// the device; zero if it has not since the lanes were last told.
   Nanoseconds took{0};
   /// For launches: name in traces; empty: the kernel's name. Must live as long as the launch.
   std::string_view label;

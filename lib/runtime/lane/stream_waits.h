@@ -1,10 +1,10 @@
-// Stream waits: a batch whose stream waits until an earlier launch is done, and what happens if the
-// launch has yielded.
+// Stream waits: a batch whose stream waits until an earlier launch is done, and the steps that
+// follow if the launch has yielded.
 //
-// Work that cannot be taken back (a copy, a kernel without a variant, an event) comes after a wait
-// of the stream for the state of the newest earlier launch that can yield. If a launch before that
-// one has yielded, that launch ran nothing. The stream reaches the wait when the launch has ended,
-// so all its stores are made. If it has yielded, the launches up to the wait are resumed on another
+// Work that cannot be revoked (a copy, a kernel without a variant, an event) comes after a wait of
+// the stream for the state of the newest earlier launch that can yield. If a launch before that one
+// has yielded, that launch ran nothing. The stream reaches the wait when the launch has ended, so
+// all its stores are made. If it has yielded, the launches up to the wait are resumed on another
 // stream. When the host has seen their end, it has "done" written into the state, and the stream
 // goes on. Launches after the wait that can yield have an older epoch by then, run nothing, and are
 // sent again.
@@ -37,8 +37,8 @@ public:
   /// Gives all batches up. A stream that waits for a launch then goes on when the earlier batches
   /// have ended on the device; the lane resumes no launch.
   void letAllGo();
-  /// Warns what the stream waits for if there has been no progress for long although work may go.
-  /// Returns whether it warned.
+  /// Names the launch that the stream waits for in a warning, if there has been no progress for
+  /// long although work may go. Returns whether it warned.
   bool warn(const Gate &gate, Nanoseconds stillSince) const;
   /// Lane::tryWaits().
   static void tryOut(std::span<LaneCore *const> lanes);

@@ -1,5 +1,5 @@
-// Duration of a block of one kernel and launch shape, from recent launches. A request waits so long
-// where launches do not stop inside blocks, so it decides the kind.
+// Duration of a block of one kernel and launch shape, from recent launches. Where launches do not
+// stop inside blocks, a request waits for this time, so it decides the kind.
 #ifndef TALLY_LIB_RUNTIME_PLANNING_BLOCK_TIMES_H
 #define TALLY_LIB_RUNTIME_PLANNING_BLOCK_TIMES_H
 

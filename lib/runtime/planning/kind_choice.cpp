@@ -33,7 +33,7 @@ constexpr double costForEach = 0.02;
 /// for them; if other work always runs beside them, the choice does without the cost.
 constexpr std::uint64_t leastCosts = 3;
 constexpr std::uint32_t mostAlone = 32;
-/// While launches stop inside blocks, one of so many does not, to measure the other way.
+/// While launches stop inside blocks, one launch in this many does not, to measure the other way.
 constexpr std::uint64_t launchesBetweenLooks = 32;
 
 Nanoseconds scaled(Nanoseconds time, double by) {
@@ -162,8 +162,8 @@ const std::shared_ptr<LaunchPlan> &KindChoice::pick(Nanoseconds bound, bool meas
   return ways[current];
 }
 
-/// The way that stops inside blocks, if blocks are too long for the other ways. Once taken it is
-/// kept until blocks are clearly shorter.
+/// The way that stops inside blocks, if blocks are too long for the other ways. Once taken, the
+/// choice stays until blocks are clearly shorter.
 std::optional<std::size_t> KindChoice::wayInside(Nanoseconds bound, Nanoseconds assumed) {
   if (!blocks)
     return std::nullopt;
@@ -188,7 +188,7 @@ std::optional<std::size_t> KindChoice::wayInside(Nanoseconds bound, Nanoseconds 
 }
 
 /// Compares the device time of the way with the way that stops between blocks. The first launch of
-/// the latter shows too much, since it includes set-up, and a launch of one wave never uses it. So
+/// the latter takes too long, since it includes set-up, and a launch of one wave never uses it. So
 /// now and then a launch is made that way, unless blocks are so long that the cost may double.
 bool KindChoice::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const {
   auto ratio = [](Nanoseconds a, Nanoseconds b) {

@@ -55,23 +55,23 @@ struct LaunchPlan {
   std::optional<Kind> kind;
   std::uint32_t sliceBlocks = 1;
   std::uint32_t workers = 1;
-  std::uint32_t wave = 1;       ///< thread blocks that run at a time
-  Footprint leaves;             ///< kinds with workers: what the workers leave of an SM
-  std::uint32_t padding = 0;    ///< kind pause: see paddingFor()
+  std::uint32_t wave = 1;    ///< thread blocks that run at a time
+  Footprint leaves;          ///< kinds with workers: resources of an SM that the workers leave free
+  std::uint32_t padding = 0; ///< kind pause: see paddingFor()
   std::uint64_t saveStride = 0; ///< kind checkpoint: see saveStrideOf()
   std::uint64_t saveBytes = 0;  ///< kind checkpoint: bytes of all workers' slots
   Nanoseconds saveTime{0};      ///< kind checkpoint: time to write these bytes
   /// Number of waves: how many blocks run one after another. The launch's duration divided by
   /// `waves` is about a block's duration.
   std::uint64_t waves = 1;
-  DurationEstimate duration; ///< of launches made this way; kind slice: of one slice
+  DurationEstimate duration; ///< duration of launches made this way; kind slice: of one slice
   Trial trial;
   bool isTried = false; ///< a trial of this way is under way: its launches go alone
   /// Durations of blocks, where these decide on the way; shared by all ways.
   std::shared_ptr<BlockTimes> blocks;
   /// With `blocks`: the device's time for 1,024 blocks.
   RecentMedian blockCost;
-  std::uint32_t timesAlone = 0; ///< how often a launch went alone to measure these
+  std::uint32_t timesAlone = 0; ///< number of launches that went alone to measure these
 };
 
 /// For one thread.
@@ -96,7 +96,7 @@ public:
   Nanoseconds blockOf(Nanoseconds launch) const {
     return launch / static_cast<std::int64_t>(std::max<std::uint64_t>(ways[0]->waves, 1));
   }
-  /// Tells the duration of launches that ran past the lane.
+  /// Tells the duration of launches that ran outside of the lane.
   void addNews(Nanoseconds launch) {
     if (blocks)
       blocks->addNews(blockOf(launch));

@@ -35,7 +35,7 @@ std::string text(const Dim3 &extent) {
 
 /// Time to write `bytes` to device memory.
 Nanoseconds timeToWrite(std::uint64_t bytes, const DeviceInfo &device) {
-  constexpr std::uint32_t usual = 1000; // where the device does not say: bytes a nanosecond
+  constexpr std::uint32_t usual = 1000; // bytes per nanosecond where the device does not tell
   return Nanoseconds(
       static_cast<std::int64_t>(bytes / (device.bandwidth == 0 ? usual : device.bandwidth)));
 }

@@ -32,10 +32,10 @@ struct PlanRules {
   std::uint64_t maxSaveBytes = 0;   ///< limit of the memory for a launch's saved blocks
   std::uint32_t maxSavedBlocks = 0; ///< most blocks that a launch may save
   Nanoseconds bound{0};
-  /// Blocks of a guard that have not begun may take so many bounds to leave: a request's blocks go
-  /// before them.
+  /// Blocks of a guard that have not begun may take this many bounds to leave: a request's blocks
+  /// go before them.
   double boundsToDrain = 3;
-  Footprint headroom;                ///< what pausing blocks leave of an SM
+  Footprint headroom;                ///< resources of an SM that pausing blocks leave free
   std::uint64_t headroomVersion = 0; ///< Headroom::version(), read before `headroom`
   bool limitsSms = true;             ///< whether the policy may confine launches to fewer SMs
   bool measures = false;             ///< whether to try more kinds than the first that fits
@@ -48,7 +48,7 @@ class LoadedKernel {
 public:
   struct Variant {
     FunctionId entry{}, resume{}; ///< `resume`: the guard's resume entry, if it has one
-    std::uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0; ///< of the tighter entry
+    std::uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0; ///< values of the tighter entry
     std::uint32_t registers = 0; ///< per thread, of the tighter entry
 
     FunctionAttributes attributes() const {
@@ -78,7 +78,7 @@ public:
   }
 
   /// Whether the device can take a launch of the user's kernel with this shape and these
-  /// parameters; the error says what is wrong with them.
+  /// parameters; the error names the fault.
   Result<void> check(const FunctionDevice &device, const LaunchShape &shape,
                      std::size_t argumentBytes) const;
 
@@ -102,8 +102,9 @@ public:
 private:
   struct Known {
     std::unique_ptr<KindChoice> profile;
-    ProfileStore::Found kept;          ///< the results that are in the store
-    std::uint64_t headroomVersion = 0; ///< of the headroom that the workers of kind pause leave
+    ProfileStore::Found kept; ///< the results that are in the store
+    /// Version of the headroom that the workers of kind pause leave.
+    std::uint64_t headroomVersion = 0;
   };
   /// The shape, and a hash of the sizes of launches that are set apart; else 0.
   using PlanKey = std::pair<ShapeKey, std::uint64_t>;

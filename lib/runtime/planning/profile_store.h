@@ -25,7 +25,7 @@ public:
   static std::string defaultPath(const DeviceInfo &device);
 
   /// Reads the file. The store is empty if there is no file; it is also empty if the file is
-  /// damaged, of another version or of another device, and then warning() says so.
+  /// damaged, of another version or of another device, and then warning() has a text.
   ProfileStore(std::string path, const DeviceInfo &device);
   const std::string &warning() const { return said; }
 
@@ -37,7 +37,7 @@ public:
 
 private:
   using Entries = bundle::ProfileEntries;
-  /// Reads the entries of a file's text; the error says what is wrong with the text.
+  /// Reads the entries of a file's text; the error names the fault in the text.
   Result<Entries> parse(const std::string &text) const;
 
   const std::string path;

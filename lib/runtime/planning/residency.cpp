@@ -24,15 +24,16 @@ std::uint32_t percentOf(std::uint32_t all, std::uint32_t percent) {
   return all - static_cast<std::uint32_t>(std::uint64_t{all} * (100 - percent) / 100);
 }
 
-/// Places for blocks on an SM; as many as for warps where the device does not say.
+/// Places for blocks on an SM; as many as for warps where the device does not tell.
 std::uint32_t placesOf(const DeviceInfo &device) {
   return device.blocksPerSm != 0 ? device.blocksPerSm : device.threadsPerSm / warpThreads;
 }
 
-/// How many of `most` blocks fit in `available`.
+/// Returns how many of `most` blocks fit in `available`.
 std::uint32_t countIn(const Footprint &available, const FunctionAttributes &function,
                       const LaunchShape &shape, std::uint32_t most) {
-  // So many blocks load all parts of the SM equally, so a quarter of it is exact for one block.
+  // Four blocks load all parts of the SM equally, so a quarter of their footprint is exact for one
+  // block.
   Footprint four = footprintOf(function, shape, partsOfSm);
   auto limit = [&](std::uint64_t has, std::uint32_t takes) {
     if (takes != 0)

@@ -27,7 +27,7 @@ struct Footprint {
 Footprint footprintOf(const FunctionAttributes &function, const LaunchShape &shape,
                       std::uint32_t count = 1);
 
-/// The resources of an SM; zeros where the device does not say.
+/// The resources of an SM; zeros where the device does not tell.
 Footprint wholeSm(const DeviceInfo &device);
 
 /// `percent` of each resource of an SM: the largest headroom.

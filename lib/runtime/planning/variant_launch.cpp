@@ -10,7 +10,7 @@ namespace {
 Dim3 extentsOf(const Dim3 &cluster) { return cluster.x == 0 ? Dim3{1, 1, 1} : cluster; }
 
 /// The largest box of at most `blocks` blocks that is a run of consecutive linear ids: part of a
-/// row, whole rows of a plane, or whole planes. Slices in the order of ids are what lets a kernel
+/// row, whole rows of a plane, or whole planes. Slices go in the order of ids, so that a kernel may
 /// wait for lower blocks.
 Dim3 boxOf(const Dim3 &grid, std::uint32_t blocks) {
   if (blocks < grid.x)

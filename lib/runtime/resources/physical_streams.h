@@ -15,10 +15,10 @@ class PhysicalStreams {
 public:
   PhysicalStreams(StreamDevice &device, LaneResources &own) : device(device), own(own) {}
 
-  /// Creates the streams. `smsOfNonPreemptible`: above 0, kernels that cannot yield get a stream of
-  /// so many SMs. `sizes`: variants get a stream of each of these numbers of SMs. `waits`: resumed
-  /// launches get a stream of their own while the main stream waits, where the device can wait for
-  /// words and no kernels are confined.
+  /// Creates the streams. `smsOfNonPreemptible`: above 0, kernels that cannot yield get a stream
+  /// with this many SMs. `sizes`: variants get a stream of each of these numbers of SMs. `waits`:
+  /// resumed launches get a stream of their own while the main stream waits, where the device can
+  /// wait for words and no kernels are confined.
   Result<void> open(std::uint32_t smsOfNonPreemptible, std::span<const std::uint32_t> sizes,
                     bool waits);
   /// Waits for the work on the streams and destroys them.

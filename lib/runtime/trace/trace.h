@@ -1,10 +1,11 @@
-// Trace of which work ran when and which work yielded, for Perfetto or chrome://tracing.
+// Trace of the times at which work ran and yielded, for Perfetto or chrome://tracing.
 //
-// Events go into a ring of fixed size; the newest events stay. Threads record only what they do or
-// see anyway: the dispatcher's thread records what it sends and what comes back, and the monitor
-// that high priority came to rest; the control word keeps the time of a wake itself. So a trace
-// costs a high-priority launch nothing. Times are of the monotonic clock (CLOCK_MONOTONIC), which
-// is the same in all processes, so that files of several processes may be merged.
+// Events go into a ring of fixed size; the newest events stay. Threads record only their own
+// actions and observations: the dispatcher's thread records the batches that it sends and that come
+// back, and the monitor records when high priority came to rest; the control word keeps the time of
+// a wake itself. So a trace costs a high-priority launch nothing. Times are of the monotonic clock
+// (CLOCK_MONOTONIC), which is the same in all processes, so that files of several processes may be
+// merged.
 #ifndef TALLY_LIB_RUNTIME_TRACE_TRACE_H
 #define TALLY_LIB_RUNTIME_TRACE_TRACE_H
 
@@ -57,7 +58,7 @@ struct TraceEvent {
     Wait,       ///< a lane had work that was held back
     Batch,      ///< a batch was under way on a lane; `value`: its number of items
     Work,       ///< one item of a batch; its time is a part of the batch's
-    Ahead ///< `value` operations went to the device past the lanes; `lane`: the stream's number
+    Ahead ///< `value` operations went to the device without a lane; `lane`: the stream's number
   };
   /// For Work: the form in which it was sent.
   enum class Way : std::uint8_t { Variant, NonPreemptible, Copy, Fill, Call, Put };

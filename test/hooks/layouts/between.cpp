@@ -1,3 +1,4 @@
-// A library without CUDA: the program does not name the enabled one itself.
+// A library without CUDA between the program and the enabled library: the program itself does not
+// name the enabled one.
 extern "C" int run();
 extern "C" int between() { return run(); }

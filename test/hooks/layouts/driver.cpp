@@ -1,5 +1,5 @@
-// A library that stands for libcuda.so.1 beside the emulator: it counts launches, and runs the one
-// kernel that there is on the host, in the order of the stream.
+// A library in place of libcuda.so.1, beside the emulator: it counts launches, and runs its one
+// kernel on the host, in the order of the stream.
 #include <cuda.h>
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 extern "C" {
 
-/// Calls `work(data)` behind what the stream holds; set by what knows the emulator.
+/// Calls `work(data)` after the stream's work; set by the module that knows the emulator.
 void (*fakeDriverInOrder)(CUstream, void (*work)(void *), void *data) = nullptr;
 std::atomic<int> fakeDriverLaunches{0};
 }

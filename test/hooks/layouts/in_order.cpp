@@ -1,4 +1,4 @@
-// Gives the fake driver the emulator's streams. The only part that knows of tally.
+// Gives the fake driver the emulator's streams. The only part that mentions Tally.
 #include "tables/cuda_api.h"
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 
 namespace tally::hooks {
-/// Of real_api.cpp: the process's emulator.
+/// The process's emulator; defined in real_api.cpp.
 extern std::atomic<const CudaApi *> tallySharedEmulator2;
 } // namespace tally::hooks
 

@@ -1,5 +1,5 @@
-// A library that is preloaded and has a launch of its own in front of the driver's, as those have
-// that limit memory.
+// A preloaded library with a launch function in front of the driver's, as libraries have that limit
+// memory.
 #include <cuda.h>
 
 #include <cstdio>

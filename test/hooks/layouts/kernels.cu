@@ -1,4 +1,5 @@
-// What is enabled: kernels of its own, and products by a library behind it. Knows nothing of tally.
+// The enabled code: its own kernels, and products by a library behind it. It does not mention
+// Tally.
 #include <cstdio>
 
 #include <dlfcn.h>
@@ -10,7 +11,7 @@ __global__ void fill(float *to, int count, float value) {
     to[i] = value;
 }
 
-// For the emulator; a GPU has more.
+// The size for the emulator; on a GPU it is larger.
 #ifndef ELEMENTS
 #define ELEMENTS 4096
 #define RUNS 1
@@ -18,7 +19,7 @@ __global__ void fill(float *to, int count, float value) {
 
 using Product = int (*)(void *, const float *, const float *, float *, int);
 
-/// How many of so many products are wrong.
+/// Returns how many of the products are wrong.
 static int multiply(Product product, int rounds) {
   constexpr int count = ELEMENTS, blocks = count / 256;
   float *a = nullptr, *b = nullptr, *c = nullptr;

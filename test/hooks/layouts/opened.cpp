@@ -1,4 +1,4 @@
-// The enabled library's product is in a library that it opens itself.
+// The enabled library calls a product in a library that it opens itself.
 #include <cstdio>
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// A library that launches by the driver and was not linked with the hooks, as cuBLAS. WAY says how
-// it finds the driver.
+// A library that launches through the driver and was not linked with the hooks, like cuBLAS. WAY
+// selects the way in which it finds the driver.
 #include <cuda.h>
 
 #include <dlfcn.h>
@@ -7,12 +7,12 @@
 #define WAY_DLSYM 1         // looks cuLaunchKernel up
 #define WAY_PROC_ADDRESS 2  // asks cuGetProcAddress_v2, as the CUDA runtime does
 #define WAY_PROC_ADDRESS1 3 // asks the first cuGetProcAddress
-#define WAY_SELF 4          // asks cuGetProcAddress for itself and that for the launch
+#define WAY_SELF 4          // asks cuGetProcAddress for itself, and the result for the launch
 #define WAY_DEFAULT 5       // looks up in the global scope
 #define WAY_LINKED 6        // is linked with the driver
 #define WAY_TABLE 7         // linked; the address lies in a table of the library's data
 #define WAY_EARLY 8         // looks up in a constructor, as cuBLASLt
-#define WAY_HIDDEN 9        // likewise, and keeps what it found in allocated memory
+#define WAY_HIDDEN 9        // likewise, and keeps the address in allocated memory
 #define WAY_PRIVATE 10      // asks for a private table first
 
 #undef cuGetProcAddress
@@ -83,7 +83,7 @@ __attribute__((constructor)) void start() { hidden = new Launch(findLaunch()); }
 
 } // namespace
 
-/// c = a * b, of each element, on the stream. 0: it was launched.
+/// c = a * b for each element, on the stream. Returns 0 if it was launched.
 extern "C" int product(void *stream, const float *a, const float *b, float *c, int count) {
 #if WAY == WAY_HIDDEN
   launch = *hidden;

@@ -1,4 +1,5 @@
-/* A shared library in C99 that is not linked with Tally, and may be loaded by a program that is. */
+/* A shared library in C99 that is not linked with Tally. A program that is linked with Tally may
+ * load it. */
 #include "tally/request.h"
 
 int requestOfLibrary(struct CUstream_st *stream);

@@ -1,4 +1,5 @@
-/* A program in C99 without Tally and without CUDA: the calls are there and do nothing. */
+/* A program in C99 without Tally and without CUDA: its calls of the request interface do nothing.
+ * */
 #include "tally/request.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// A relinked server's requests as others see them: best-effort work of another process, tally-top,
-// Prometheus, a trace.
+// A relinked server's requests as other tools see them: best-effort work of another process,
+// tally-top, Prometheus, a trace.
 #include "hooked_place.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ bool progresses(const Arena &arena) {
   std::uint64_t before = finished(arena);
   return within([&] { return finished(arena) >= before + 2; });
 }
-/// Whether it comes to rest, and rests for 100 ms.
+/// Waits until the process stops launching; returns whether it stays stopped for 100 ms.
 bool rests(const Arena &arena) {
   std::uint64_t last = 0;
   int still = 0;
@@ -60,10 +60,10 @@ std::string output(const std::string &words) {
   return text;
 }
 
-/// What a server has measured itself.
+/// Latencies that a server has measured itself.
 struct Served {
-  /// Two requests next to each other, between which a quantile is: which of them, or what between,
-  /// it is called is everybody's own.
+  /// The two neighbouring requests around a quantile: definitions of a quantile differ in the value
+  /// between them.
   struct Quantile {
     double below = 0, above = 0;
     bool isNear(double shown) const { return shown > 0.98 * below && shown < 1.02 * above; }
@@ -78,7 +78,7 @@ Served serve(Child &server, const char *words) {
   return served;
 }
 
-/// As Prometheus' histogram_quantile() has it: linear in the bucket.
+/// As Prometheus' histogram_quantile(): linear within the bucket.
 double quantileOf(const std::string &metrics, double fraction) {
   std::map<double, double> below;
   std::regex pattern("tally_request_seconds_bucket\\{[^}]*class=\"high\"[^}]*le=\"([^\"]+)\"\\} "
@@ -120,7 +120,7 @@ TEST_CASE("best effort of another process stands aside from begin to end, withou
   CHECK(ask(server, "end") == "0");
   CHECK(slotOf(*arena, 0)->active == 0);
   CHECK(progresses(*arena));
-  // Begun before anybody was there to stand aside.
+  // The request began before there was best-effort work.
   CHECK(trainer.finish() == 0);
   CHECK(ask(server, "begin") == "0 counted");
   Child later(place.trainer());
@@ -129,7 +129,7 @@ TEST_CASE("best effort of another process stands aside from begin to end, withou
   CHECK(finished(*arena) == 0);
   CHECK(ask(server, "end") == "0");
   CHECK(progresses(*arena));
-  // A server that dies in a request holds nobody back.
+  // A server that dies in a request holds no process back.
   CHECK(ask(server, "begin") == "0 counted");
   CHECK(rests(*arena));
   server.kill();
@@ -163,11 +163,11 @@ TEST_CASE("tally-top and Prometheus show what the server has measured itself, to
       json, found,
       std::regex("\"request_us\":\\{\"count\":400,\"p50\":([0-9.]+),\"p99\":([0-9.]+)\\},"
                  "\"missed_deadlines\":([0-9]+)")));
-  // The two are much narrower than that.
+  // The two bounds are much closer than that.
   CHECK(own.p50.above < 1.03 * own.p50.below);
   CHECK(own.p50.isNear(std::stod(found[1])));
   CHECK(own.p99.isNear(std::stod(found[2])));
-  // A clock is read a moment later by the one than by the other.
+  // One process reads the clock a moment later than the other.
   CHECK(std::abs(std::stoi(found[3]) - own.missed) <= 2);
   std::string metrics = output("--prometheus --arena=" + place.file());
   CHECK(metric(metrics, "tally_request_seconds_count") == 400);

@@ -1,17 +1,17 @@
-// A server that says where its requests begin and end. The same source is linked with Tally, and
-// without it: then its calls do nothing.
+// A server that marks the begin and the end of its requests. The same source is linked with Tally,
+// and without it: then its calls do nothing.
 //
 //   begin [NAME]      a request on a stream, nothing is put there; answers with what the call
 //   returned nest              one more, on another thread and stream, which both have from then on
-//   end               ends the one that began last, on another thread; answers likewise
+//   end               ends the last begun request, on another thread; answers likewise
 //   library           begins and ends a request in a shared library that is not linked with Tally
 //   best-effort       begins one on a stream of the lowest priority, where there is another one
 //   serve COUNT NAME DEADLINE_US SEED
 //                     requests of a few kernels each, of which every eighth takes 8 ms longer;
-//                     answers with what it has measured itself: count, missed deadlines, and of
-//                     P50 and of P99 the two requests between which each is, in microseconds
+//                     answers with its own measurements: count, missed deadlines, and the two
+//                     requests around P50 and around P99, in microseconds
 //
-// It ends when its input does. What went wrong it says and exits with 3.
+// It ends at the end of its input. After an error it prints the error and exits with 3.
 #include "tally/request.h"
 
 #include <cuda_runtime.h>
@@ -83,7 +83,8 @@ std::string serve(std::istream &words) {
       MUST(cudaStreamSynchronize(streams[0]));
       std::this_thread::sleep_for(
           std::chrono::microseconds(random() % 2000 + (i % 8 == 0 ? 8000 : 0)));
-      ended = Clock::now(); // who has waited gets the core behind the end, where cores are few
+      // A waiting thread gets the core after the end, on machines with few cores.
+      ended = Clock::now();
     }
     std::chrono::duration<double, std::micro> latency = ended - begun;
     took.push_back(latency.count());
@@ -136,7 +137,7 @@ std::string bestEffort() {
 } // namespace
 
 int main() {
-  // Not after a test that was itself killed.
+  // The process dies with the test, even when the test is killed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (cudaStream_t &each : streams)
     MUST(cudaStreamCreateWithFlags(&each, cudaStreamNonBlocking));

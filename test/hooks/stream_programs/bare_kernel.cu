@@ -1,4 +1,4 @@
-// A kernel in an object that stays as nvcc made it.
+// A kernel in an object that tally-ptxopt does not rewrite.
 #include "kernels.h"
 
 namespace {

@@ -27,12 +27,12 @@ std::string endingOf(int status) {
   return "exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-/// Standard output and standard error of a child, and its lines.
+/// Standard output and standard error of a child, split into lines.
 struct Output {
   int end = -1;
   std::string pending;
 
-  /// Takes what is there; false at the end of it.
+  /// Reads the available output; false at its end.
   bool take(const std::function<void(const std::string &)> &line) {
     std::array<char, 4096> bytes{};
     ssize_t count = read(end, bytes.data(), bytes.size());
@@ -47,7 +47,7 @@ struct Output {
   }
 };
 
-/// The number in front of `what`, if the line has it.
+/// Returns the number in front of `what`, if the line has it.
 void readNumber(const std::string &line, const char *what, unsigned long long &number) {
   std::size_t end = line.find(what);
   if (end == std::string::npos)
@@ -56,7 +56,7 @@ void readNumber(const std::string &line, const char *what, unsigned long long &n
   number = std::strtoull(line.c_str() + begin + 1, nullptr, 10);
 }
 
-/// What a child says on standard error: its statistics are taken, the rest is passed on once.
+/// Handles a child's standard error: takes its statistics, and passes each other line on once.
 void listen(const std::string &line, Counts &counts) {
   static std::set<std::string> known;
   if (line.starts_with("tally: launches:")) {

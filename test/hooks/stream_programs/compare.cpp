@@ -22,7 +22,7 @@ constexpr std::uint64_t chunk = 250;
 
 using Hashes = std::map<std::uint64_t, std::vector<std::string>>;
 
-/// A file that is removed again.
+/// A file that the destructor removes.
 class ProgramFile {
 public:
   explicit ProgramFile(const Program &program) {
@@ -37,7 +37,7 @@ private:
   std::string name;
 };
 
-/// How a program is run to see whether it differs.
+/// The way in which the test runs a program to find a difference.
 struct Trial {
   const Mode &mode;
   int runs;                                ///< so often in one process
@@ -54,7 +54,7 @@ struct Trial {
   }
 };
 
-/// Whether the mode gives something else than the plain way, in one of several runs.
+/// Returns whether the mode gives another result than plain runs, in one of several runs.
 bool differs(const Program &program, const Trial &trial) {
   ProgramFile file(program);
   auto hashesOf = [&](const Mode &how, int count) {
@@ -77,7 +77,7 @@ bool isAdmitted(const Program &program) {
                      [&](const Operation &each) { return order.admit(each); });
 }
 
-/// Leaves out operations as long as the rest has one answer and still differs.
+/// Removes operations as long as the rest has one answer and still differs.
 Program reduce(Program program, const Trial &trial) {
   for (std::size_t size = program.operations.size() / 2; size > 0; size /= 2)
     for (std::size_t first = 0; first < program.operations.size();) {
@@ -169,7 +169,7 @@ ChildResult runChunk(const CompareOptions &options, const Mode &mode, std::uint6
   });
 }
 
-/// The first program that differs; none where all are equal.
+/// Returns the first program that differs; nothing where all are equal.
 std::optional<std::uint64_t> compareChunk(const CompareOptions &options, const Mode &mode,
                                           std::uint64_t first, std::uint64_t count,
                                           const Hashes &plain, int &differences, Counts &counts) {

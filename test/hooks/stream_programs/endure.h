@@ -1,4 +1,5 @@
-// The same programs again and again under mixed load, to see whether memory or latency grows.
+// Runs the same programs again and again under mixed load, and checks that memory and latency do
+// not grow.
 #ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_ENDURE_H
 #define TALLY_TEST_HOOKS_STREAM_PROGRAMS_ENDURE_H
 
@@ -15,9 +16,9 @@ struct EndureOptions {
   ExecuteOptions execute;
 };
 
-/// Writes a line for each tenth of the time: programs, resident memory, the requests' latency. 0
-/// where every program came to what it did the first time, every request's answer was right, and
-/// the last tenth has neither 10 % (and 8 MiB) more memory than the second one, nor twice its
+/// Writes a line for each tenth of the time: programs, resident memory, the requests' latency.
+/// Returns 0 where every program gave its first result again, every request's answer was right, and
+/// the last tenth has neither 10 % (and 8 MiB) more memory than the second tenth, nor twice its
 /// median latency.
 int endure(const EndureOptions &options);
 

@@ -157,7 +157,7 @@ Outcome Execution::end() {
 }
 
 void Execution::perform(std::size_t at) {
-  // In a graph until its end: that is where it is built.
+  // Operations of a graph run while the graph is being built.
   const Operation &operation = program.operations[at];
   if (operation.graph >= 0 && operation.kind != OperationKind::GraphEnd &&
       operation.kind != OperationKind::GraphLaunch &&
@@ -393,7 +393,7 @@ cudaError_t Execution::host(const Operation &operation, Done &result) {
   return cudaSuccess;
 }
 
-/// One of two answers is right where the timing decides.
+/// Either of two answers is right where the timing decides.
 cudaError_t Execution::query(std::size_t at, cudaError_t status) {
   if (status == cudaErrorNotReady)
     cudaGetLastError();

@@ -14,7 +14,8 @@
 
 namespace tally::programs {
 
-/// Threads that stay from program to program, as a server's do. For one thread at a time.
+/// Threads that stay from one program to the next, like a server's threads. One thread at a time
+/// may use this.
 class Workers {
 public:
   Workers();
@@ -35,7 +36,7 @@ private:
 
 enum class Priorities : std::uint8_t {
   None,   ///< streams are created without one
-  Mixed,  ///< with what the program says
+  Mixed,  ///< with the priorities of the program
   Lowest, ///< all with the device's lowest
 };
 
@@ -44,14 +45,14 @@ struct ExecuteOptions {
   bool keepText = false;
 };
 
-/// What a run came to: every return code that CUDA's rules determine, what the threads read, and
-/// all memory at the end.
+/// The result of a run: every return code that CUDA's rules determine, the values that the threads
+/// read, and all memory at the end.
 struct Outcome {
   std::uint64_t hash = 0;
-  std::vector<std::string> text; ///< with keepText, one line an operation and a buffer
+  std::vector<std::string> text; ///< with keepText, one line for each operation and buffer
 };
 
-/// Exits the process where what surrounds the program fails, which is no part of it.
+/// Exits the process where the environment of the program fails, which is no result of the program.
 Outcome execute(const Program &program, Workers &workers, const ExecuteOptions &options);
 
 } // namespace tally::programs

@@ -22,7 +22,7 @@ public:
   Program run() {
     begin();
     int wanted = options.operations / 2 + static_cast<int>(below(options.operations + 1));
-    // A proposal that is refused costs nothing, but a program must end.
+    // A refused proposal is free, but a program must end.
     for (int tries = 0; order.count() < wanted && tries < 40 * wanted; ++tries)
       propose(static_cast<int>(below(program.threads)));
     return program;
@@ -131,9 +131,10 @@ private:
   }
   static bool isOnDevice(const BufferState &state) { return !isOnHost(state.memory); }
 
-  /// Makes what the thread does next on the stream (-1: itself) come behind an operation.
+  /// Makes the thread's next operation on the stream (-1: the thread itself) come behind an
+  /// operation.
   bool waitFor(int thread, int stream, int earlier) {
-    const Operation other = order.at(earlier); // a copy: more are admitted meanwhile
+    const Operation other = order.at(earlier); // a copy, since the loop admits more operations
     bool live = other.stream >= 0 && order.allStreams().contains(other.stream) &&
                 order.allStreams().at(other.stream).live;
     if (other.stream < 0)
@@ -168,7 +169,7 @@ private:
     return false;
   }
 
-  /// One of the buffers that the stream may use; mostly one of those that need no wait.
+  /// Returns a buffer that the stream may use; mostly one that needs no wait.
   int choose(int thread, int stream, bool toWrite, const std::vector<int> &from) {
     if (from.empty())
       return -1;

@@ -7,13 +7,14 @@
 namespace tally::programs {
 
 struct GeneratorOptions {
-  int operations = 60;        ///< about; up to twice as many
-  int threads = 0;            ///< 0: one to maxThreads
-  std::uint32_t rounds = 12;  ///< of a kernel's loop, at most; some kernels ten times that
-  std::uint32_t words = 1024; ///< of a buffer, at most
+  int operations = 60; ///< approximate number; up to twice as many
+  int threads = 0;     ///< 0: one to maxThreads
+  /// Largest number of turns of a kernel's loop; some kernels make ten times as many.
+  std::uint32_t rounds = 12;
+  std::uint32_t words = 1024; ///< largest number of words in a buffer
 };
 
-/// The same for the same seed and options.
+/// Returns the same program for the same seed and options.
 Program generate(std::uint64_t seed, const GeneratorOptions &options);
 
 } // namespace tally::programs

@@ -15,7 +15,7 @@ namespace tally::programs {
 
 void HostCall::run(void *data) {
   const auto &call = *static_cast<HostCall *>(data);
-  // Some hold their stream up, so that what does not wait for them is seen.
+  // Some host functions hold their stream up, so that missing waits become visible.
   if (call.value % 8 == 0)
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   for (std::uint32_t i = 0; i < call.count; ++i)
@@ -152,11 +152,11 @@ cudaError_t Graph::put(std::size_t at, cudaStream_t on) {
   }
 }
 
-/// Branch 1 is a second stream, which joins again at the end.
+/// Branch 1 is a second stream, which joins the first again at the end.
 cudaError_t Graph::capture(cudaGraph_t &made) {
   cudaStream_t main = handles.streamOf(stream);
   const Side &side = handles.sides[static_cast<std::size_t>(owner)];
-  // Other threads may do what a capture of the global mode forbids them.
+  // Other threads may make calls that a capture in global mode forbids.
   TALLY_TRY(cudaStreamBeginCapture(main, body.size() % 2 == 0 ? cudaStreamCaptureModeThreadLocal
                                                               : cudaStreamCaptureModeRelaxed));
   cudaError_t first = cudaSuccess;

@@ -19,7 +19,7 @@ struct Buffer {
   std::vector<std::uint32_t> pageable;
 };
 
-/// What a host function changes: each word of a buffer.
+/// A host function changes each word of a buffer.
 struct HostCall {
   std::uint32_t *words = nullptr;
   std::uint32_t count = 0, value = 0;
@@ -41,15 +41,15 @@ struct Handles {
   std::uint32_t *meetings = nullptr; ///< KernelCall::meeting, by buffer
   std::size_t graphs = 0;
 
-  /// Makes room for what the operation names.
+  /// Allocates the objects that the operation names.
   void need(const Operation &operation);
   cudaStream_t streamOf(int stream) const;
   KernelCall kernelCall(const Operation &operation) const;
-  /// Gives back what the program has left.
+  /// Frees the objects that the program has left.
   void release();
 };
 
-/// A graph as the program describes it, made by capture or by nodes.
+/// A graph from the program's description, made by capture or node by node.
 class Graph {
 public:
   Graph(const Handles &handles, const GraphState &state);
@@ -59,7 +59,7 @@ public:
 
   cudaError_t build();
   cudaError_t launch(cudaStream_t stream) { return cudaGraphLaunch(executable, stream); }
-  /// Gives the node's work another value.
+  /// Sets another value in the node's work.
   cudaError_t update(int node, std::uint32_t value);
   cudaError_t destroy();
 
@@ -76,7 +76,7 @@ private:
 
   const Handles &handles;
   std::vector<Operation> body;
-  std::vector<HostCall> hostCalls; ///< of host nodes, by position
+  std::vector<HostCall> hostCalls; ///< calls of host nodes, by position
   int stream, owner;
   bool byNodes;
   std::vector<cudaGraphNode_t> nodes;

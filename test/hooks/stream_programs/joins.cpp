@@ -1,7 +1,7 @@
 // stream_joins STREAM_PROGRAMS [JOINS [SEED [UUID]]]: runs random stream programs as a best-effort
-// process that has the GPU to itself, while others join its arena and leave again at random
-// moments. The programs have to come to what they come to without tally, and must have gone to CUDA
-// at once and through the queue.
+// process that has the GPU to itself, while other processes join its arena and leave again at
+// random moments. The programs must give the same results as without Tally, and some of their work
+// must have gone to CUDA at once, some through the queue.
 #include "arena_children.h"
 
 #include <cstdio>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Comes and goes until told to stop, or often enough.
+/// Joins and leaves until told to stop, or for a given number of times.
 class Visitor {
 public:
   Visitor(const ArenaFolder &folder, unsigned seed)
@@ -48,7 +48,7 @@ private:
   std::thread thread;
 };
 
-/// The number in front of `what`.
+/// Returns the number in front of `what`.
 unsigned long long numberIn(const std::string &line, const std::string &what) {
   std::size_t end = line.find(what);
   if (end == std::string::npos)

@@ -74,7 +74,7 @@ __global__ void tiles(Word *to, const Word *from, Word words, Word value) {
     to[i] = turned(to[i], 3) + from[(i ^ 16) % words] * (value + gridDim.y * row + column);
 }
 
-/// Four blocks that are on the device together.
+/// Four blocks that run on the device at the same time.
 __global__ void meet(Word *to, Word words, Word value, Word *meeting) {
   for (Word i = indexOfThread(); i < words; i += gridDim.x * blockDim.x)
     to[i] = to[i] * 5 + value;
@@ -152,7 +152,7 @@ void pack(const KernelCall &call, PackedCall &packed) {
     break;
   case KernelId::Combine:
     packed.function = addressOf(combine);
-    // Some with fewer threads than words.
+    // Some launches have fewer threads than words.
     packed.grid = dim3(call.value % 2 == 0 ? blocks : (blocks + 2) / 3);
     arguments << call.to << call.from << call.words << call.value << call.rounds;
     break;

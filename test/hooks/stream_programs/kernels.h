@@ -1,5 +1,5 @@
-// The kernels of the stream programs. Each changes its words so that a second run of a block, a
-// lost one, or one before what it follows shows in the result.
+// The kernels of the stream programs. Each kernel changes its words so that the result shows a
+// block that ran twice, was lost, or ran before an operation that it follows.
 #ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_KERNELS_H
 #define TALLY_TEST_HOOKS_STREAM_PROGRAMS_KERNELS_H
 
@@ -29,7 +29,7 @@ struct KernelCall {
   std::uint32_t *to = nullptr;
   const std::uint32_t *from = nullptr, *also = nullptr;
   std::uint32_t words = 0, value = 0, rounds = 1;
-  std::uint32_t *meeting = nullptr; ///< of Meet: a word that only calls on `to` use, zero at first
+  std::uint32_t *meeting = nullptr; ///< for Meet: a word that only calls on `to` use, zero at first
 };
 
 /// A call in the form that the CUDA runtime takes.
@@ -45,10 +45,10 @@ struct PackedCall {
 };
 void pack(const KernelCall &call, PackedCall &packed);
 
-/// Of other buffers that the kernel reads: 0 to 2.
+/// Number of other buffers that the kernel reads: 0 to 2.
 int sourcesOf(KernelId kernel);
-/// The variable of Memory::Symbol, and its name to cudaMemcpyToSymbol; and the function of Table.
-/// They have an object of their own.
+/// The variable of Memory::Symbol, its name for cudaMemcpyToSymbol, and the function of Table. They
+/// have an object of their own.
 const void *tableSymbol();
 const void *tableFunction();
 

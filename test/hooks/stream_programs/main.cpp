@@ -1,4 +1,4 @@
-// Random programs of stream operations, which do not know of tally, run with and without it; see
+// Random programs of stream operations, which do not mention Tally, run with and without it; see
 // docs/design/stream-programs.md.
 #include "compare.h"
 #include "endure.h"

@@ -14,8 +14,8 @@ bool isBlocking(int stream, const StreamState &state) {
 
 namespace {
 
-/// What the legacy stream and blocking ones wait for each other with: an allocation in stream order
-/// or a record need not put anything on a stream.
+/// Operations by which the legacy stream and blocking streams wait for each other: an allocation in
+/// stream order or a record need not put work on a stream.
 bool isAction(OperationKind kind) {
   using enum OperationKind;
   return kind != Allocate && kind != Free && kind != RecordEvent;
@@ -38,11 +38,12 @@ Order::Order(const Program &program) : events(index(program.events)), threads(pr
   buffers[0].size = symbolWords;
 }
 
-/// Whether the legacy stream and blocking ones wait for that operation of each other's. Not for a
-/// host function, nor for what may be behind one that may not be over: until then the stream that
-/// waits for it counts as idle (CUDA Runtime API, cudaLaunchHostFunc; seen on an H200 for each kind
-/// of work behind one, also where an event of another stream is between). Where there are several
-/// threads, those of others may be ahead of anything on the legacy stream.
+/// Returns whether the legacy stream and blocking streams wait for that operation of each other's.
+/// They do not wait for a host function, nor for an operation that may be behind an unfinished host
+/// function: until then the waiting stream counts as idle (CUDA Runtime API, cudaLaunchHostFunc;
+/// seen on an H200 for each kind of work behind one, also with an event of another stream between
+/// them). With several threads, other threads' host functions may be ahead of any operation on the
+/// legacy stream.
 bool Order::isAwaited(int thread, int operation) const {
   return threads == 1 && actions[index(operation)] &&
          (possible[index(operation)] & hostFunctions & ~completed[index(thread)]).none();
@@ -151,7 +152,7 @@ bool Order::admit(const Operation &operation) {
   std::size_t known = closures.size();
   if (!check(operation))
     return false;
-  // What is no work on a stream is over when its call is.
+  // An operation that is no work on a stream is over when its call returns.
   if (closures.size() == known) {
     OperationSet own = completed[index(operation.thread)];
     own.set(index(count()));
@@ -200,7 +201,8 @@ bool Order::check(const Operation &operation) {
   case PollStream:
     if (!mayUse(operation))
       return false;
-    // Of the legacy stream only what is on it: it need not wait for others'.
+    // For the legacy stream, only its own operations count: it need not wait for other streams'
+    // operations.
     settled[index(count())] = true;
     for (int each : streams[operation.stream].operations)
       if (operation.kind == QueryStream)
@@ -208,8 +210,8 @@ bool Order::check(const Operation &operation) {
             settled[index(count())] && completed[index(operation.thread)][index(each)];
       else if (issued[index(operation.thread)][index(each)])
         completed[index(operation.thread)] |= closures[index(each)];
-    // Others may have put something on the legacy stream, or on one that it waits for; and CUDA
-    // does not say whether a stream is busy that waits for the legacy one.
+    // Other threads may have put work on the legacy stream, or on a stream that it waits for; and
+    // CUDA does not define whether a stream that waits for the legacy stream is busy.
     if (operation.kind == QueryStream &&
         (operation.stream == legacyStream || threads > 1 ||
          (isBlocking(operation.stream, streams[operation.stream]) &&
@@ -219,7 +221,7 @@ bool Order::check(const Operation &operation) {
       settled[index(count())] = false;
     return true;
   case SynchronizeDevice:
-    // No device is waited for while a stream of it is captured.
+    // A thread must not wait for a device while one of the device's streams is captured.
     if (threads > 1 && hasCaptures)
       return false;
     hasWaitedForDevice = true;
@@ -251,7 +253,7 @@ bool Order::checkCreateStream(const Operation &operation) {
   made.live = true;
   made.owner = operation.thread;
   made.nonBlocking = (operation.value & 1) != 0;
-  // It starts with nothing on it; the creation itself is no work.
+  // A new stream has no work; its creation is no work either.
   Operation call = operation;
   call.stream = -1;
   put(call, completed[index(operation.thread)]);
@@ -303,7 +305,7 @@ bool Order::checkMemory(const Operation &operation) {
   return true;
 }
 
-/// A fill on the legacy stream that the call does not wait for, a launch, a host function.
+/// A fill on the legacy stream that the call does not wait for, a launch, or a host function.
 bool Order::checkWork(const Operation &operation) {
   using enum OperationKind;
   if (!mayUse(operation) || !canWrite(operation.to, ahead))
@@ -392,8 +394,8 @@ bool Order::checkEvent(const Operation &operation) {
   if (operation.kind == WaitEvent) {
     if (!mayUse(operation))
       return false;
-    // Without a record there is nothing to wait for, and nothing need be put on the stream: it does
-    // not come behind the legacy one either.
+    // Without a record there is no work to wait for, and the wait need not put work on the stream:
+    // then it does not come behind the legacy stream either.
     actions[index(count())] = event.record >= 0;
     if (event.record < 0)
       ahead = before(operation.thread, operation.stream, true);

@@ -1,12 +1,12 @@
-// Which programs have one answer under CUDA's rules, and so must have the same under tally.
+// Finds the programs that have one answer under CUDA's rules, and so must have the same answer
+// under Tally.
 //
-// Operations are admitted one after another. For each there is the set of those that are over
-// before it starts, whatever the timing: by the order of its stream, events, the legacy default
-// stream (CUDA Runtime API, "Stream synchronization behavior"), and what its thread has waited for.
-// It is refused if it uses a buffer whose last writer (or, to write, a reader) is not in that set,
-// or a handle about whose state another thread decides at the same time. Any subset of a program
-// that is admitted has one answer again, so a program can be reduced by leaving out whatever is
-// admitted.
+// Operations are admitted one after another. Each operation has the set of operations that are over
+// before it starts, in every timing: by the order of its stream, events, the legacy default stream
+// (CUDA Runtime API, "Stream synchronization behavior"), and the waits of its thread. An operation
+// is refused if it uses a buffer whose last writer (or, to write, a reader) is not in that set, or
+// a handle about whose state another thread decides at the same time. Any subset of a program that
+// is admitted has one answer again, so a program can be reduced by leaving out operations.
 #ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_ORDER_H
 #define TALLY_TEST_HOOKS_STREAM_PROGRAMS_ORDER_H
 
@@ -39,7 +39,7 @@ struct GraphState {
   bool byNodes = false;
   std::vector<Operation> body;
   std::vector<int> reads, writes, launches;
-  /// Since the fork, of either branch: conflicts with these are races.
+  /// Accesses since the fork, of either branch: conflicts with them are races.
   std::array<std::vector<int>, 2> branchReads, branchWrites;
 };
 
@@ -58,25 +58,25 @@ class Order {
 public:
   explicit Order(const Program &program);
 
-  /// Takes the operation as the program's next; false, and nothing changes, where it has no place.
+  /// Takes the operation as the program's next one. Returns false, without a change, where the
+  /// operation is not admitted.
   bool admit(const Operation &operation);
 
-  // What a generator wants to know.
+  // Queries for a generator.
   const std::map<int, BufferState> &allBuffers() const { return buffers; }
   const std::map<int, StreamState> &allStreams() const { return streams; }
   const std::map<int, GraphState> &allGraphs() const { return graphs; }
   const EventState &eventOf(int event) const { return events[static_cast<std::size_t>(event)]; }
-  /// What is over before the thread's next operation on the stream.
+  /// Operations that are over before the thread's next operation on the stream.
   OperationSet before(int thread, int stream, bool isAllocation = false) const;
-  /// Accesses of the buffer that the set leaves out and that a write (or a read) has to come
-  /// behind.
+  /// Accesses of the buffer that are not in the set, and that a write (or a read) must come behind.
   std::vector<int> unordered(int buffer, bool toWrite, const OperationSet &ahead) const;
   const Operation &at(int index) const { return admitted[static_cast<std::size_t>(index)]; }
   int count() const { return static_cast<int>(admitted.size()); }
   bool isCompleted(int thread, int index) const {
     return completed[static_cast<std::size_t>(thread)][static_cast<std::size_t>(index)];
   }
-  /// Of queries: whether what they ask for is over by then, whatever the timing.
+  /// For queries: whether the queried operations are over by then, in every timing.
   bool isSettled(int index) const { return settled[static_cast<std::size_t>(index)]; }
   /// The graph that the thread is building; -1: none.
   int openGraph(int thread) const;
@@ -96,7 +96,7 @@ private:
   bool checkBody(const Operation &operation);
   bool mayUse(const Operation &operation) const;
   bool isAwaited(int thread, int operation) const;
-  /// The sets of all that the stream's next operation comes behind, put together.
+  /// The union of the sets that the stream's next operation comes behind.
   template <class Awaited>
   OperationSet allAhead(int thread, int stream, bool isAllocation,
                         const std::vector<OperationSet> &sets, const Awaited &isAwaited) const;
@@ -111,8 +111,10 @@ private:
   void complete(int thread) { completed[static_cast<std::size_t>(thread)] |= closures.back(); }
 
   std::vector<Operation> admitted;
-  std::vector<OperationSet> closures; ///< of each: what is over before it ends, itself included
-  std::vector<OperationSet> possible; ///< likewise: what it may wait for, by whatever rule
+  /// By operation: the operations that are over before it ends, itself included.
+  std::vector<OperationSet> closures;
+  /// Likewise: the operations that it may wait for, by any rule.
+  std::vector<OperationSet> possible;
   std::array<OperationSet, maxThreads> issued, completed;
   std::map<int, BufferState> buffers;
   std::map<int, StreamState> streams;
@@ -122,10 +124,10 @@ private:
   int threads;
   bool hasCaptures = false, hasWaitedForDevice = false;
   OperationSet settled, actions, hostFunctions;
-  OperationSet ahead, mayBeAhead; ///< of the operation that is looked at
+  OperationSet ahead, mayBeAhead; ///< operations ahead of the current operation
 };
 
-/// Whether the operation's buffer `to` is also read: all but whole overwriting.
+/// Returns whether the operation also reads its buffer `to`; only complete overwriting does not.
 bool overwrites(OperationKind kind);
 
 } // namespace tally::programs

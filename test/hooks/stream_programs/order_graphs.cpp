@@ -1,4 +1,4 @@
-// What Order says of graphs.
+// The rules of Order for graphs.
 #include "order.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ bool Order::checkGraph(const Operation &operation) {
   using enum OperationKind;
   auto known = graphs.find(operation.graph);
   if (operation.kind == GraphBegin) {
-    // The thread's own streams only: nobody else may use the stream meanwhile.
+    // Only the thread's own streams: no other thread may use the stream meanwhile.
     bool byNodes = operation.value != 0;
     if (known != graphs.end() || operation.graph < 0 || byNodes != (operation.stream < 0))
       return false;
@@ -54,7 +54,7 @@ bool Order::checkGraph(const Operation &operation) {
     if (operation.node < 0 || operation.node >= static_cast<int>(graph.body.size()))
       return false;
     OperationKind kind = graph.body[index(operation.node)].kind;
-    // A capture's is made again on its stream.
+    // A captured graph is captured again on its stream.
     return (kind == Launch || kind == Fill) && (graph.byNodes || streams[graph.stream].live);
   }
   for (int each : graph.launches)
@@ -67,7 +67,7 @@ bool Order::checkGraph(const Operation &operation) {
   return true;
 }
 
-/// What the thread does between GraphBegin and GraphEnd.
+/// The thread's operations between GraphBegin and GraphEnd.
 bool Order::checkBody(const Operation &operation) {
   using enum OperationKind;
   GraphState &graph = graphs[operation.graph];
@@ -76,7 +76,7 @@ bool Order::checkBody(const Operation &operation) {
     return false;
   if (operation.branch < 0 || operation.branch > 1 || operation.stream >= 0)
     return false;
-  // Branch 1 leaves branch 0 behind its first node.
+  // Branch 1 forks from branch 0 after its first node.
   if (operation.branch == 1 && graph.body.empty())
     return false;
   std::vector<int> reads, writes = {operation.to};
@@ -85,7 +85,7 @@ bool Order::checkBody(const Operation &operation) {
       reads.push_back(source);
   for (const auto *each : {&reads, &writes})
     for (int buffer : *each) {
-      // Its address is what the graph holds.
+      // The graph holds the address of the buffer.
       if (!isReady(buffer) || !issued[index(operation.thread)][index(buffers[buffer].allocation)])
         return false;
       Memory memory = buffers[buffer].memory;

@@ -1,5 +1,5 @@
-// A program of stream operations: what each host thread calls, in which order, on which streams and
-// buffers. Plain data; order.h says which programs CUDA gives one answer to.
+// A program of stream operations: the calls of each host thread, in order, with their streams and
+// buffers. Plain data; order.h tells which programs have one answer in CUDA.
 #ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_PROGRAM_H
 #define TALLY_TEST_HOOKS_STREAM_PROGRAMS_PROGRAM_H
 
@@ -13,7 +13,7 @@ namespace tally::programs {
 
 inline constexpr int maxThreads = 4, maxOperations = 512;
 
-/// Streams by number: the legacy default stream, the default stream of each thread, and those that
+/// Streams by number: the legacy default stream, each thread's default stream, and the streams that
 /// the program creates.
 inline constexpr int legacyStream = 0, firstOfThreads = 1,
                      firstCreated = firstOfThreads + maxThreads;
@@ -26,13 +26,13 @@ enum class Memory : std::uint8_t {
   Ordered, ///< cudaMallocAsync
   Pinned,
   Pageable,
-  Symbol ///< a `__device__` variable; buffer 0 is the only one, and there from the start
+  Symbol ///< a `__device__` variable; buffer 0 is the only one, and exists from the start
 };
 inline bool isOnHost(Memory memory) {
   return memory == Memory::Pinned || memory == Memory::Pageable;
 }
 
-// name, what it does. `stream`, `to`, ... are fields of Operation.
+// The kinds of operations and their fields. `stream`, `to`, ... are fields of Operation.
 #define TALLY_OPERATION_KINDS(X)                                                                   \
   X(CreateStream)  /* value: 1 non-blocking; level: its priority in steps below the highest */     \
   X(DestroyStream) /* with work on it or not */                                                    \
@@ -83,14 +83,14 @@ struct Operation {
 
 struct Program {
   int threads = 1, events = 0;
-  std::vector<Operation> operations; ///< each thread does its own, in this order
+  std::vector<Operation> operations; ///< each thread makes its own operations, in this order
 };
 
-/// One line: the kind's name and the fields that are set.
+/// Returns one line: the kind's name and the fields that are set.
 std::string print(const Operation &operation);
-/// One line for the threads and events, one for each operation. parse() reads it again.
+/// Returns one line for the threads and events, and one for each operation. parse() reads the text.
 std::string print(const Program &program);
-/// Nothing where the text is no program.
+/// Returns nothing where the text is no program.
 std::optional<Program> parse(std::string_view text);
 
 } // namespace tally::programs

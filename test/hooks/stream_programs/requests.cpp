@@ -21,7 +21,7 @@ void must(cudaError_t status) {
   std::_Exit(3);
 }
 
-/// What Mix makes of a word that is zero.
+/// The value that Mix computes from a word that is zero.
 std::uint32_t expected(std::uint32_t index, std::uint32_t value) {
   std::uint32_t word = 0;
   for (std::uint32_t r = 0; r < rounds; ++r)

@@ -1,5 +1,5 @@
-// High-priority work of the process's own beside a program: short requests on a stream of the
-// highest priority, from a thread of its own.
+// The process's own high-priority work beside a program: short requests on a stream of the highest
+// priority, from a separate thread.
 #ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_REQUESTS_H
 #define TALLY_TEST_HOOKS_STREAM_PROGRAMS_REQUESTS_H
 
@@ -14,14 +14,14 @@ namespace tally::programs {
 
 class Requests {
 public:
-  /// Begins at once; between two requests it waits up to `most`.
+  /// Starts at once; waits up to `most` between two requests.
   explicit Requests(std::chrono::microseconds most);
-  /// Ends after the request that is under way.
+  /// Stops after the request in progress.
   ~Requests();
 
-  /// Whether each answer so far was right.
+  /// Returns whether every answer so far was right.
   bool allRight() const { return !wrong; }
-  /// The latencies since the last call, sorted.
+  /// Returns the latencies since the last call, sorted.
   std::vector<std::chrono::nanoseconds> takeLatencies();
 
 private:

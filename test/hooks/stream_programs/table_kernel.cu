@@ -1,5 +1,5 @@
-// The kernel of the `__device__` variable, in an object of its own: under `tally run` what is
-// loaded with variables has no variants.
+// The kernel of the `__device__` variable, in a separate object: under `tally run`, code with
+// variables has no variants.
 #include "kernels.h"
 
 #include "program.h"

@@ -1,6 +1,6 @@
-// Calls whose form or name differs between the CUDA runtime 12 and 13, through the hooks, on the
-// emulator. Written for either; scripts/toolkits compiles it against each toolkit and links that
-// one's runtime.
+// Calls whose form or name differs between the CUDA runtimes 12 and 13, through the hooks, on the
+// emulator. The source compiles with both; scripts/toolkits compiles it with each toolkit and links
+// that toolkit's runtime.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -38,7 +38,7 @@ void managedMemory(cudaStream_t stream) {
   CHECK(cudaFree(memory));
 }
 
-/// The one of two nodes that depends on the other.
+/// Returns the node that depends on the other one.
 const cudaGraphNode_t *last(const cudaGraphNode_t (&nodes)[2]) {
   std::size_t count = 0;
 #if CUDART_VERSION < 13000
@@ -49,7 +49,7 @@ const cudaGraphNode_t *last(const cudaGraphNode_t (&nodes)[2]) {
   return &nodes[count == 1 ? 1 : 0];
 }
 
-/// A graph of three fills, captured and changed by hand.
+/// A graph of three fills, captured and then changed by calls.
 void graphs(cudaStream_t stream) {
   void *memory = nullptr;
   CHECK(cudaMalloc(&memory, size));
@@ -81,7 +81,7 @@ void graphs(cudaStream_t stream) {
 #if CUDART_VERSION < 13000
   CHECK(cudaGraphAddDependencies(graph, last(nodes), &added, 1));
   CHECK(cudaGraphNodeGetDependencies(added, nullptr, &count));
-  // Not served by the emulator, which is asked all the same.
+  // The emulator does not serve these calls; the test makes them all the same.
   REQUIRE(cudaGraphGetEdges(graph, nullptr, nullptr, &edges) == cudaErrorNotSupported);
   REQUIRE(cudaGraphNodeGetDependentNodes(added, nullptr, &edges) == cudaErrorNotSupported);
 #else

@@ -1,4 +1,4 @@
-// What a program that opted in may include, in its own dialect.
+// Headers of Tally that an enabled program may include, in its own dialect.
 #include "tally/hooks.h"
 #include "tally/tally.h"
 

@@ -1,5 +1,5 @@
-/* embed_c BUNDLE [ROUNDS [cuda]]: makes and destroys all that a runtime has, again and again,
- * launching through it, and looks at the memory that the process has meanwhile. */
+/* embed_c BUNDLE [ROUNDS [cuda]]: makes, uses and destroys all objects of a runtime again and
+ * again, and checks the memory of the process. */
 #include "tally/report.h"
 #include "tally/tally.h"
 

@@ -1,6 +1,6 @@
-// embed_cpp BUNDLE [DEVICE [ARENA]]: the C++ interface as a server meets it: a policy of its own,
-// typed launches, requests, errors, objects that go in any order; in an arena, what others are
-// shown.
+// embed_cpp BUNDLE [DEVICE [ARENA]]: the C++ interface as a server uses it: a policy of its own,
+// typed launches, requests, errors, objects that are destroyed in any order; and, in an arena, the
+// data that other processes see.
 #include "tally/policies.h"
 #include "tally/report.h"
 #include "tally/tally.hpp"
@@ -38,7 +38,7 @@ void expect(bool fine, const char *what) {
   }
 }
 
-/// A process of its own, for others.
+/// A separate process that reads the arena.
 void meetOthers(char **given) {
   tally::Options shared;
   shared.device = given[2];

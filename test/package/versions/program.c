@@ -1,6 +1,6 @@
-/* program BUNDLE FOLDER: what a program does with the structures of the C interface. PROGRAM is the
- * version of the headers that it is compiled with, LIBRARY that of the library's: 0 older, 1
- * today's, 2 newer. */
+/* program BUNDLE FOLDER: uses the structures of the C interface. PROGRAM is the version of the
+ * headers that it is compiled with, LIBRARY the version of the library: 0 older, 1 today's, 2
+ * newer. */
 #include "tally/report.h"
 #include "tally/tally.h"
 
@@ -18,7 +18,7 @@ static void check(int condition, const char *what) {
 }
 #define CHECK(condition) check(condition, #condition)
 
-/* A structure with what lies behind it in the program's memory, which no call may write to. */
+/* A structure, and the bytes behind it in the program's memory, which no call may write to. */
 #define GUARDED(type)                                                                              \
   struct {                                                                                         \
     type known;                                                                                    \
@@ -30,7 +30,7 @@ static int all(const void *bytes, size_t count, unsigned char value) {
     --count;
   return count == 0;
 }
-/* All bits set but those of its size. */
+/* All bits set, except the size. */
 #define PREPARE(guarded)                                                                           \
   (memset(&(guarded), 0xff, sizeof(guarded)), (guarded).known.size = sizeof(guarded).known)
 #if PROGRAM > LIBRARY
@@ -47,8 +47,8 @@ static int all(const void *bytes, size_t count, unsigned char value) {
 
 static int decided = 0;
 static uint64_t ran = 0;
-/* A program whose header is newer than the library has to look at the sizes: what the library lacks
- * is not there. */
+/* A program with a newer header than the library must check the sizes: it finds no field that the
+ * library lacks. */
 static void decide(void *state, const tally_policy_snapshot *snapshot,
                    tally_policy_decision *decision) {
   ++decided;
@@ -67,7 +67,7 @@ static void decide(void *state, const tally_policy_snapshot *snapshot,
   decision->run_best_effort = snapshot->high_priority_active == 0;
 }
 
-/* What a library that does not know a field says to one that is set. */
+/* The library's error for a set field that the library does not know. */
 static void check_unknown(tally_options options) {
 #if PROGRAM > LIBRARY
   tally_runtime *runtime = NULL;

@@ -1,5 +1,5 @@
-// Contexts: the primary one and further ones over the one device, and the stack of current ones
-// that each thread has.
+// Contexts: the primary context and further ones of the one device, and each thread's stack of
+// current contexts.
 #include "driver.h"
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace {
 
 std::atomic<bool> isStarted{false};
 
-/// A thread's current contexts. Nothing is destroyed with the thread: calls may come from
-/// destructors that run later.
+/// A thread's current contexts. They outlive the thread's end: destructors that run later may make
+/// calls.
 struct Stack {
   static constexpr int most = 64;
   CUcontext contexts[most] = {};
@@ -30,7 +30,7 @@ struct Contexts {
 
   std::mutex mutex; ///< guards what follows
   CUctx_st primary;
-  int retained = 0; ///< of the primary one
+  int retained = 0; ///< retain count of the primary context
   std::vector<std::unique_ptr<CUctx_st>> made;
   std::unordered_map<const void *, CUcontext> owners;
 
@@ -159,7 +159,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   });
 }
 
-/// Memory goes only where no other context may have some.
+/// Memory may be freed only where no other context may own some.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   return onDevice(device, [](Contexts &all) {
     bool isAlone = true;
@@ -219,8 +219,8 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
-// What is current on the thread
-// --------------------------------------------------------------------
+// The thread's current context
+// ---------------------------------------------------------------------
 
 CUresult cuCtxGetCurrent(CUcontext *result) {
   return started([&] {

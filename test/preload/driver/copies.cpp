@@ -58,7 +58,7 @@ cudaError_t filled(CUdeviceptr to, Value value, std::size_t count, CUstream stre
   return hooks::emulated::fill(*Context::get().device(), stream, fill);
 }
 
-/// The device's state first, as calls of the emulated runtime have it.
+/// Reports the device's state first, as calls of the emulated runtime do.
 template <class Call> cudaError_t served(Call call) {
   cudaError_t bad = Context::get().health();
   return bad == cudaSuccess ? call() : bad;
@@ -70,7 +70,7 @@ template <class Call> cudaError_t served(Call call) {
 
 using namespace tally::preload_driver;
 
-// A copy, and the same in the order of a stream.
+// A copy, and the same copy in the order of a stream.
 #define TALLY_COPY_FORMS(name, version, to_type, to, from_type, from, kind)                        \
   TALLY_DEFAULT_STREAM_FORMS(                                                                      \
       name##version, (to_type target, from_type source, size_t bytes),                             \
@@ -79,7 +79,7 @@ using namespace tally::preload_driver;
       name##Async##version, (to_type target, from_type source, size_t bytes, CUstream stream),     \
       served([&] { return copied(to(target), from(source), bytes, kind, stream, Wait::No); }))
 
-// A fill, and the same in the order of a stream.
+// A fill, and the same fill in the order of a stream.
 #define TALLY_FILL_FORMS(name, type)                                                               \
   TALLY_DEFAULT_STREAM_FORMS(name##_v2, (CUdeviceptr to, type value, size_t count),                \
                              served([&] { return filled(to, value, count, stream); }))             \

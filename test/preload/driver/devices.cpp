@@ -1,4 +1,4 @@
-// Devices, of which there is one, versions, and errors.
+// Devices (there is one), versions, and errors.
 #include "driver.h"
 
 #include <algorithm>
@@ -74,8 +74,8 @@ template <class Call> CUresult onDevice(CUdevice device, Call call) {
   return started([&] { return device == 0 ? codeOf(call()) : CUDA_ERROR_INVALID_DEVICE; });
 }
 
-/// PRELOAD_DRIVER_UUID's 32 hexadecimal digits: tally's own variables for the emulator are errors
-/// in a process for which the device is a GPU.
+/// The 32 hexadecimal digits of PRELOAD_DRIVER_UUID: Tally's own variables for the emulator are
+/// errors in a process whose device counts as a GPU.
 CUuuid uuidOf(std::string_view digits) {
   CUuuid result{};
   if (digits.size() == 2 * sizeof result.bytes)
@@ -95,7 +95,8 @@ CUresult codeOf(cudaError_t error) {
   case cudaErrorInvalidDeviceFunction:
     return CUDA_ERROR_INVALID_HANDLE;
   default:
-    // From 100 on the codes are the same, and the first few are; the others are the runtime's.
+    // Driver and runtime have the same codes from 100 on, and the same first few; the other codes
+    // are the runtime's alone.
     return error < cudaErrorInvalidConfiguration || error >= cudaErrorNoDevice
                ? static_cast<CUresult>(error)
                : CUDA_ERROR_INVALID_VALUE;
@@ -118,7 +119,7 @@ CUresult cuDriverGetVersion(int *version) {
 CUresult cuGetErrorName(CUresult code, const char **name) { return found(nameOf(code), name); }
 
 CUresult cuGetErrorString(CUresult code, const char **text) {
-  // The runtime has a text for the codes that are its own too.
+  // The runtime also has a text for its own codes.
   return found(
       nameOf(code) ? runtime().cudaGetErrorString(static_cast<cudaError_t>(code)) : nullptr, text);
 }

@@ -1,6 +1,6 @@
-// What the functions of the emulated driver share: the current contexts of threads, error codes,
-// and the emulated CUDA runtime below. Each function is a few lines over the table of the latter,
-// whose handles are the driver's too.
+// Declarations that the functions of the emulated driver share: the current contexts of threads,
+// error codes, and the emulated CUDA runtime below. Each function is a few lines over that
+// runtime's table, whose handles are the driver's too.
 #ifndef TALLY_TEST_PRELOAD_DRIVER_DRIVER_H
 #define TALLY_TEST_PRELOAD_DRIVER_DRIVER_H
 
@@ -28,7 +28,7 @@
 #include "functions.def"
 #undef TALLY_DECLARED
 
-/// A context. It stays when it is destroyed: threads may have it on their stacks.
+/// A context. The object outlives its destruction: threads may have it on their stacks.
 struct CUctx_st {
   std::atomic<bool> isAlive{true};
   std::atomic<unsigned> flags{0};
@@ -39,36 +39,36 @@ namespace tally::preload_driver {
 /// The emulated CUDA runtime.
 inline const hooks::CudaApi &runtime() { return hooks::emulatedApi(); }
 
-/// The driver's code for an error of the runtime's.
+/// Returns the driver's code for an error of the runtime.
 CUresult codeOf(cudaError_t error);
 inline CUresult codeOf(CUresult error) { return error; }
 
 /// CUDA_ERROR_NOT_INITIALIZED before cuInit.
 CUresult startComplaint();
-/// The same, and CUDA_ERROR_INVALID_CONTEXT on a thread without a current context.
+/// Returns the same, and CUDA_ERROR_INVALID_CONTEXT on a thread without a current context.
 CUresult contextComplaint();
-/// The thread's current context; nullptr: none.
+/// Returns the thread's current context; nullptr if it has none.
 CUcontext currentContext();
 
-/// Which context a stream or an allocation belongs to.
+/// The context to which a stream or an allocation belongs.
 void setOwner(const void *object, CUcontext owner);
 void forgetOwner(const void *object);
-/// The current context, or the primary one without one, of objects that were not set.
+/// The current context, or the primary one without one; for objects without a recorded context.
 CUcontext ownerOf(const void *object);
 
-/// Runs `call` where the driver is started.
+/// Runs `call` if the driver is initialised.
 template <class Call> CUresult started(Call call) {
   CUresult bad = startComplaint();
   return bad == CUDA_SUCCESS ? codeOf(call()) : bad;
 }
 
-/// Runs `call` where the thread has a current context.
+/// Runs `call` if the thread has a current context.
 template <class Call> CUresult inContext(Call call) {
   CUresult bad = contextComplaint();
   return bad == CUDA_SUCCESS ? codeOf(call()) : bad;
 }
 
-/// What the `_ptsz` forms take a null stream for.
+/// The meaning of a null stream in the `_ptsz` forms.
 inline CUstream perThread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
 inline void *pointerOf(CUdeviceptr address) { return reinterpret_cast<void *>(address); }

@@ -1,5 +1,5 @@
-// Graphs that the program builds node by node, and changes of instantiated ones. What the emulated
-// runtime is given has that runtime's form.
+// Graphs that the program builds node by node, and changes of instantiated graphs. Parameters are
+// converted to the emulated runtime's form.
 #include "driver.h"
 
 #include <optional>
@@ -8,7 +8,7 @@ namespace tally::preload_driver {
 
 namespace {
 
-/// A kernel is named by a CUfunction or, without one, by a CUkernel.
+/// The program names a kernel by a CUfunction or, without one, by a CUkernel.
 std::optional<cudaKernelNodeParams> kernelOf(const CUDA_KERNEL_NODE_PARAMS *given) {
   if (!given || !(given->func || given->kern))
     return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<cudaMemsetParams> fillOf(const CUDA_MEMSET_NODE_PARAMS *given) {
   return result;
 }
 
-/// Nothing for arrays, which are not served.
+/// Returns nothing for arrays, which are not served.
 std::optional<cudaMemcpy3DParms> copyOf(const CUDA_MEMCPY3D *given) {
   if (!given || given->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
       given->dstMemoryType == CU_MEMORYTYPE_ARRAY)
@@ -55,7 +55,7 @@ std::optional<cudaMemcpy3DParms> copyOf(const CUDA_MEMCPY3D *given) {
   return result;
 }
 
-/// Runs `call(parameters)` where there are some and `isServed`.
+/// Runs `call(parameters)` if there are parameters and `isServed`.
 template <class Parameters, class Call>
 CUresult with(const std::optional<Parameters> &parameters, bool isServed, Call call) {
   return started(

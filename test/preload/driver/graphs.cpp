@@ -1,4 +1,4 @@
-// Graphs: what they hold, and their launches.
+// Graphs: their nodes and dependencies, and their launches.
 #include "driver.h"
 
 #include "emulated_cuda/memory.h"
@@ -26,7 +26,7 @@ CUresult kernelParameters(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2 *result) 
   return CUDA_SUCCESS;
 }
 
-/// Memory that kernels cannot use is the host's.
+/// Memory that kernels cannot use is host memory.
 CUmemorytype typeOf(const void *pointer) {
   using hooks::emulated::MemoryKind;
   auto address = reinterpret_cast<std::uintptr_t>(pointer);

@@ -1,4 +1,4 @@
-// Launches, whose arguments are pointers to each, or a buffer that holds all of them.
+// Launches, with a pointer to each argument, or one buffer that holds all arguments.
 #include "driver.h"
 
 #include "emulated_cuda/modules.h"
@@ -12,7 +12,7 @@ namespace {
 using hooks::emulated::Kernel;
 using hooks::emulated::Modules;
 
-/// Pointers into the buffer that `extra` describes.
+/// Makes pointers into the buffer that `extra` describes.
 cudaError_t unpacked(const void *function, void **extra, std::vector<void *> &arguments) {
   std::byte *buffer = nullptr;
   std::size_t bytes = 0;
@@ -52,7 +52,7 @@ cudaError_t launched(const CUlaunchConfig &config, CUfunction function, void **a
   same.blockDim = {config.blockDimX, config.blockDimY, config.blockDimZ};
   same.dynamicSmemBytes = config.sharedMemBytes;
   same.stream = config.hStream;
-  // One attribute has the same layout in both.
+  // An attribute has the same layout in both interfaces.
   static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute));
   same.attrs = reinterpret_cast<cudaLaunchAttribute *>(config.attrs);
   same.numAttrs = config.numAttrs;

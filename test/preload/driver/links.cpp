@@ -1,5 +1,5 @@
-// Links at run time, of one PTX. Their machine code is a header of ELF with that text behind it, so
-// that it can be loaded and is no PTX for who looks at it.
+// Links one PTX at run time. The machine code is an ELF header with that text behind it, so that
+// modules can load it, and code that inspects it does not take it for PTX.
 #include "driver.h"
 #include "machine_code.h"
 

@@ -1,4 +1,4 @@
-// How programs find the functions: by name, version, and which default stream they mean.
+// The search for functions: by name, version, and the meaning of the default stream.
 #include "driver.h"
 
 #include <cstring>
@@ -23,8 +23,8 @@ const Function functions[] = {
 #include "functions.def"
 };
 
-/// The newest form up to a version; forms for the thread's own default stream before the others,
-/// where those are asked for.
+/// Returns the newest form up to a version. Where the caller asks for the thread's own default
+/// stream, its forms come before the others.
 CUdriverProcAddressQueryResult find(const char *base, int version, bool isPerThread,
                                     void **result) {
   const Function *best = nullptr;
@@ -57,7 +57,7 @@ using namespace tally::preload_driver;
 
 extern "C" {
 
-/// Serves programs before cuInit too, as do the versions and the errors.
+/// Programs may call this before cuInit, as they may query versions and errors.
 CUresult cuGetProcAddress_v2(const char *name, void **result, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status) {
   if (!name || !result || version > 13000 || flags & ~knownFlags || flags == knownFlags)
@@ -73,7 +73,7 @@ CUresult cuGetProcAddress(const char *name, void **result, int version, cuuint64
   return cuGetProcAddress_v2(name, result, version, flags, nullptr);
 }
 
-/// The tables that it is asked for are between libraries of NVIDIA's.
+/// These tables are private to NVIDIA's libraries.
 CUresult cuGetExportTable(const void **table, const CUuuid *) {
   if (table)
     *table = nullptr;

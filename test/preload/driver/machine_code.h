@@ -1,4 +1,4 @@
-// What stands for machine code with the emulated driver, which runs PTX alone.
+// A substitute for machine code, for the emulated driver, which runs PTX alone.
 #ifndef TALLY_TEST_PRELOAD_DRIVER_MACHINE_CODE_H
 #define TALLY_TEST_PRELOAD_DRIVER_MACHINE_CODE_H
 
@@ -11,7 +11,7 @@ namespace tally::preload_driver {
 
 inline constexpr std::string_view codeMark = "emulate"; ///< behind the magic number and class
 
-/// A header of ELF, the text and a zero byte.
+/// Returns an ELF header, the text and a zero byte.
 inline std::string machineCodeOf(std::string_view text) {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
@@ -22,7 +22,7 @@ inline std::string machineCodeOf(std::string_view text) {
   return (code += text) += '\0';
 }
 
-/// The text of such code; nullptr where it is real machine code.
+/// Returns the text of such code; nullptr for real machine code.
 inline const char *textOf(const void *code) {
   const auto *bytes = static_cast<const char *>(code);
   bool isOurs = std::memcmp(bytes + EI_PAD, codeMark.data(), codeMark.size()) == 0;

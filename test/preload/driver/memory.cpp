@@ -1,4 +1,4 @@
-// Allocations, and what is known of a pointer.
+// Allocations, and the attributes of a pointer.
 #include "driver.h"
 
 #include "emulated_cuda/memory.h"
@@ -14,7 +14,7 @@ using hooks::emulated::Context;
 using hooks::emulated::Memory;
 using hooks::emulated::MemoryKind;
 
-/// The allocation around an address, a module's variables included.
+/// Returns the allocation around an address; a module's variables count.
 std::optional<Allocation> allocationAt(CUdeviceptr address) {
   if (Allocation known = Memory::get().find(pointerOf(address)); known.bytes != 0)
     return known;
@@ -25,7 +25,7 @@ std::optional<Allocation> allocationAt(CUdeviceptr address) {
                     MemoryKind::Device};
 }
 
-/// What `allocate(pointer)` allocates belongs to the current context.
+/// The memory that `allocate(pointer)` allocates belongs to the current context.
 template <class Result, class Allocate>
 cudaError_t allocated(Result *result, std::size_t bytes, Allocate allocate) {
   if (!result || bytes == 0)
@@ -57,7 +57,7 @@ bool isHost(const Allocation &allocation) {
   return allocation.kind == MemoryKind::Pinned || allocation.kind == MemoryKind::Registered;
 }
 
-/// Writes one attribute; of memory that is not CUDA's (null), the default.
+/// Writes one attribute; the default value for memory that is not CUDA's (null).
 CUresult attributeOf(const Allocation *allocation, CUpointer_attribute attribute,
                      CUdeviceptr pointer, void *result) {
   auto give = [&]<class Value>(Value value) {
@@ -162,7 +162,8 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   return inContext([&] { return runtime().cudaMemGetInfo(free, total); });
 }
 
-// In the order of a stream ------------------------------------------------------------------------
+// Memory in stream order
+// ---------------------------------------------------------------------------
 
 TALLY_STREAM_FORMS(cuMemAllocAsync, (CUdeviceptr * result, size_t bytes, CUstream stream),
                    allocated(result, bytes, [&](void **to) {
@@ -204,7 +205,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
     for (unsigned i = 0; i < count; ++i) {
       CUresult error =
           attributeOf(allocation ? &*allocation : nullptr, attributes[i], pointer, results[i]);
-      // What a kind of memory does not have is null here.
+      // Fields that a kind of memory lacks are null here.
       if (error != CUDA_SUCCESS && error != CUDA_ERROR_INVALID_VALUE)
         return error;
     }

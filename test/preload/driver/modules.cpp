@@ -1,4 +1,5 @@
-// Modules and libraries, which are the same here, and their kernels and functions, which are too.
+// Modules and libraries, which are the same here; and their kernels and functions, which are the
+// same too.
 #include "driver.h"
 #include "machine_code.h"
 
@@ -21,7 +22,7 @@ using hooks::emulated::Kernel;
 using hooks::emulated::Module;
 using hooks::emulated::Modules;
 
-/// The modules and libraries that are loaded.
+/// The loaded modules and libraries.
 class Loaded {
 public:
   static Loaded &get() {
@@ -33,7 +34,7 @@ public:
     std::scoped_lock lock(mutex);
     all.insert(module);
   }
-  /// False where it was not loaded, or not any more.
+  /// Returns false where the module is not loaded, or not any more.
   bool remove(Module *module) {
     std::scoped_lock lock(mutex);
     return all.erase(module) != 0;
@@ -74,13 +75,13 @@ CUresult loadedFile(CUmodule *result, const char *path) {
   return loaded(result, image.c_str());
 }
 
-/// Runs `call(module)` for the module of a handle.
+/// Runs `call(module)` on the module of a handle.
 template <class Handle, class Call> CUresult withModule(Handle handle, Call call) {
   auto *module = reinterpret_cast<Module *>(handle);
   return Loaded::get().holds(module) ? codeOf(call(*module)) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/// Waits for what runs, and forgets the code.
+/// Waits for running work, and forgets the code.
 template <class Handle> CUresult unloaded(Handle handle) {
   auto *module = reinterpret_cast<Module *>(handle);
   if (!Loaded::get().remove(module))
@@ -118,7 +119,7 @@ CUresult globalNamed(CUdeviceptr *address, std::size_t *bytes, Owner owner, cons
   });
 }
 
-/// Runs `call(kernel)` for the kernel of either handle.
+/// Runs `call(kernel)` on the kernel of either handle.
 template <class Handle, class Call> CUresult withKernel(Handle function, Call call) {
   Kernel *kernel = nullptr;
   cudaError_t error = Modules::get().kernel(function, kernel);
@@ -193,7 +194,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule modu
   return inContext([&] { return globalNamed(address, bytes, module, name); });
 }
 
-// Libraries, which are of no context --------------------------------------------------------------
+// Libraries, which belong to no context
+// ------------------------------------------------------------
 
 CUresult cuLibraryLoadData(CUlibrary *result, const void *image, CUjit_option *, void **, unsigned,
                            CUlibraryOption *, void **, unsigned) {

@@ -1,4 +1,4 @@
-// Streams, events, capture, and functions of the host.
+// Streams, events, captures, and host functions.
 #include "driver.h"
 
 #include <memory>
@@ -7,7 +7,7 @@ namespace tally::preload_driver {
 
 namespace {
 
-/// A stream belongs to the context that is current where it is made.
+/// A stream belongs to the context that is current when it is made.
 CUresult created(CUstream *result, unsigned flags, int priority) {
   return inContext([&] {
     if (!result || flags & ~unsigned{CU_STREAM_NON_BLOCKING})
@@ -20,7 +20,7 @@ CUresult created(CUstream *result, unsigned flags, int priority) {
 }
 
 cudaError_t contextOf(CUstream stream, CUcontext *result) {
-  int priority = 0; // asked while a stream is captured too
+  int priority = 0; // also called while a stream is captured
   if (!result)
     return cudaErrorInvalidValue;
   cudaError_t error = runtime().cudaStreamGetPriority(stream, &priority);
@@ -35,7 +35,7 @@ cudaError_t withoutGreen(cudaError_t error, CUgreenCtx *green) {
   return error;
 }
 
-/// A callback of the driver's has the driver's code for an error.
+/// A callback of the driver gets the driver's code for an error.
 struct Callback {
   CUstreamCallback function;
   void *data;

@@ -1,4 +1,4 @@
-// Writes and waits of streams: words of memory, written and polled in the order of a stream.
+// Writes and waits of streams: a stream writes and polls words of memory in its order.
 #include "driver.h"
 
 #include "emulated_cuda/memory.h"
@@ -19,7 +19,7 @@ using tally::runtime::StreamId;
 // The runtime's header has no name for it.
 constexpr auto wordsNode = static_cast<cudaGraphNodeType>(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
 
-/// The word, if kernels may use the memory and it is aligned.
+/// Returns the word if kernels may use the memory and the word is aligned.
 template <class Word> Word *wordAt(CUdeviceptr address) {
   if (address % sizeof(Word) != 0 ||
       !Context::get().device()->machine().view(address, sizeof(Word)))
@@ -83,7 +83,7 @@ cudaError_t done(CUstream stream, const CUstreamBatchMemOpParams &each) {
     return written<cuuint64_t>(stream, each.writeValue.address, each.writeValue.value64);
   case CU_STREAM_MEM_OP_BARRIER:
   case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-    return cudaSuccess; // each operation is behind the one before it
+    return cudaSuccess; // each operation comes behind the previous one
   default:
     return cudaErrorNotSupported;
   }
@@ -105,7 +105,7 @@ cudaError_t doneAll(CUstream stream, unsigned count, const CUstreamBatchMemOpPar
 
 using namespace tally::preload_driver;
 
-// Both versions of each are the same.
+// Both versions of each function are the same.
 #define TALLY_WORD_FORMS(name, parameters, ...)                                                    \
   TALLY_STREAM_FORMS(name, parameters, __VA_ARGS__)                                                \
   TALLY_STREAM_FORMS(name##_v2, parameters, __VA_ARGS__)

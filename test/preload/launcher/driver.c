@@ -1,4 +1,4 @@
-/* Stands for the driver: answers as LAUNCHER_TEST_DRIVER says. */
+/* A library in place of the driver: it answers as LAUNCHER_TEST_DRIVER says. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* Has a name that a relinked program gives to its libraries. */
+/* A program with a name that relinked programs export to their libraries. */
 int tally_request_begin(void);
 int tally_request_begin(void) { return 0; }
 

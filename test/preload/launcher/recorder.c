@@ -1,5 +1,5 @@
-/* Stands for the preloaded library: adds the name of each program that it is loaded into to a file.
- */
+/* A library in place of the preloaded one: it appends the name of each program that loads it to a
+ * file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Stands for libnvJitLink.so.13: a link of one PTX, whose machine code is what the emulated driver
-// takes for such.
+// A library in place of libnvJitLink.so.13: it links one PTX to the machine code that the emulated
+// driver loads.
 #include "../driver/machine_code.h"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-/* Stands for libnvrtc.so.13: the "machine code" of its one program is PTX that the emulator's
-   driver takes, and its PTX another text, which has a kernel more. */
+/* A library in place of libnvrtc.so.13: the "machine code" of its one program is PTX that the
+ * emulator's driver loads. The PTX of the program is another text, which has one kernel more. */
 #include <stddef.h>
 #include <string.h>
 

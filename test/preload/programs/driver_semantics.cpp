@@ -1,5 +1,5 @@
-// What the driver's functions answer: before cuInit, without a context, for pointers of each kind,
-// for names and versions, and around modules.
+// The results of the driver's functions: before cuInit, without a context, for pointers of each
+// kind, for names and versions, and for modules.
 #include "found_driver.h"
 
 #include <atomic>
@@ -222,7 +222,7 @@ void modules() {
   WORKS(cuMemFree(memory));
 }
 
-/// Beyond these the emulated driver alone: handles that are gone are undefined to CUDA.
+/// The rest runs with the emulated driver alone: CUDA does not define the use of destroyed handles.
 void goneHandles() {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
@@ -236,7 +236,7 @@ void goneHandles() {
         cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr));
 }
 
-/// What is captured is found in the graph.
+/// The graph has a node for each captured operation.
 void graphs() {
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
@@ -307,7 +307,7 @@ void words() {
   WORKS(cuStreamDestroy(other));
 }
 
-/// The forms that mean the thread's own default stream: those of two threads do not wait for each
+/// The forms for the thread's own default stream: the streams of two threads do not wait for each
 /// other.
 void threadsStreams(CUcontext context) {
   std::atomic<bool> isOpen{false};
@@ -328,7 +328,7 @@ void threadsStreams(CUcontext context) {
 
 } // namespace
 
-/// With an argument: what CUDA leaves undefined too.
+/// With an argument the test also makes calls that CUDA leaves undefined.
 int main(int count, char **) {
   beforeInit();
   versions();

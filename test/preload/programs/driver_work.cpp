@@ -1,6 +1,6 @@
 // Work on several streams by the CUDA driver alone, in an order that events, default streams and
-// words of memory give. A model on the host does each step at the call; the results are compared
-// with it, and are the same whatever the timing.
+// words of memory define. A model on the host computes each step at the call. The results must
+// equal the model's in every timing.
 #include "lanes.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ public:
   Work();
   void run();
   void runThread(CUcontext context);
-  /// Prints the digest and what is wrong.
+  /// Prints the digest and the errors.
   int finish();
 
 private:
@@ -50,7 +50,8 @@ Work::Work() {
   MUST(cuCtxGetStreamPriorityRange(&least, &greatest));
   for (int i = 0; i < 7; ++i)
     lanes.emplace_back();
-  // 0 is the legacy default stream, 1 and 2 wait for it and it for them, as does the thread's own.
+  // Stream 0 is the legacy default stream. Streams 1 and 2 and the thread's own default stream wait
+  // for it, and it waits for them.
   MUST(cuStreamCreate(&lanes[1].stream, CU_STREAM_DEFAULT));
   MUST(cuStreamCreateWithPriority(&lanes[2].stream, CU_STREAM_DEFAULT, greatest));
   MUST(cuStreamCreate(&lanes[3].stream, CU_STREAM_NON_BLOCKING));
@@ -77,7 +78,7 @@ Work::Work() {
   MUST(cuStreamDestroy(side));
 }
 
-/// Kernels, a fill and a copy, in two branches.
+/// Kernels, a fill and a copy in two branches.
 void Work::capture(Lane &lane, CUstream side) {
   CUevent fork = nullptr, join = nullptr;
   MUST(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
@@ -111,7 +112,7 @@ void Work::launchGraph(Lane &lane) {
 }
 
 void Work::combine(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
-  // By the buffer that holds all arguments.
+  // Launches with one buffer that holds all arguments.
   struct {
     CUdeviceptr to, from;
     unsigned count;
@@ -153,7 +154,7 @@ void Work::mix(Lane &lane, unsigned rounds) {
   mixModel(lane.model, seed, rounds);
 }
 
-/// Behind each other by events, in both directions.
+/// Two streams wait for each other's events in turns.
 void Work::combineAcross(Lane &to, Lane &from) {
   CUevent events[2] = {};
   for (CUevent &each : events)
@@ -169,7 +170,7 @@ void Work::combineAcross(Lane &to, Lane &from) {
   combineModel(to.model, from.model);
 }
 
-/// The same by words that one stream writes and the other one waits for, two for each use.
+/// The same by words that one stream writes and the other waits for, two words for each use.
 void Work::combineByWords(Lane &to, Lane &from) {
   CUdeviceptr there = flags + wordsUsed * sizeof(std::uint32_t),
               back = there + sizeof(std::uint32_t);
@@ -194,7 +195,7 @@ void Work::combineByWords(Lane &to, Lane &from) {
   combineModel(to.model, from.model);
 }
 
-/// By the rules of the legacy default stream alone.
+/// Ordered by the rules of the legacy default stream alone.
 void Work::combineByDefaultStream() {
   Lane &legacy = lanes[0];
   constexpr unsigned blocking[] = {1, 2, 6};
@@ -205,7 +206,7 @@ void Work::combineByDefaultStream() {
   combine(isByLegacy ? legacy.stream : other.stream, to.data, from.data);
   ++launches;
   combineModel(to.model, from.model);
-  // Blocking streams are ordered by what the legacy stream does between their works.
+  // Operations on the legacy stream order the blocking streams' work before and after them.
   if (!isByLegacy)
     mix(legacy, 1);
 }
@@ -215,7 +216,7 @@ void Work::copyIn(Lane &lane) {
   std::size_t bytes = chunk * sizeof(std::uint32_t);
   CUdeviceptr to = lane.data + at * sizeof(std::uint32_t);
   if (random.below(2) == 0) {
-    // Pageable memory is the program's again once the call returns.
+    // The program may change pageable memory as soon as the call returns.
     std::uint32_t pageable[chunk];
     std::fill_n(pageable, chunk, value);
     MUST(cuMemcpyHtoDAsync(to, pageable, bytes, lane.stream));
@@ -250,7 +251,7 @@ void Work::copyOut(Lane &lane) {
   answers.push_back({to, Words(lane.model.begin() + at, lane.model.begin() + at + chunk)});
 }
 
-/// Every other row of the memory, of 32 words each, into the scratch memory, without gaps.
+/// Copies every other row of the memory, with 32 words a row, into the scratch memory without gaps.
 void Work::copyRows(Lane &lane) {
   constexpr unsigned row = 32, rows = count / (2 * row);
   CUDA_MEMCPY2D copy{};
@@ -298,7 +299,7 @@ void Work::allocate(Lane &lane) {
   combineModel(lane.model, Words(count, value));
 }
 
-/// Asks until the stream is there.
+/// Queries the stream until it is idle.
 void Work::ask(Lane &lane) {
   CUevent event = nullptr;
   MUST(cuEventCreate(&event, CU_EVENT_DEFAULT));
@@ -312,7 +313,7 @@ void Work::ask(Lane &lane) {
   must(state, "query", __LINE__);
   MUST(cuEventSynchronize(event));
   MUST(cuEventDestroy(event));
-  // What functions of the host did is there too.
+  // The results of host functions are complete too.
   if (lane.order.done != lane.order.model)
     fail("a stream is done before its functions of the host are");
 }
@@ -373,7 +374,7 @@ void Work::run() {
     step();
 }
 
-/// On a thread's own default stream, by the forms of the calls that mean it.
+/// Work on a thread's own default stream, by the calls' forms for it.
 void Work::runThread(CUcontext context) {
   MUST(cuCtxSetCurrent(context));
   Random own{7};
@@ -414,7 +415,7 @@ void Work::runThread(CUcontext context) {
 }
 
 int Work::finish() {
-  // Code that is unloaded while it runs runs to its end.
+  // Code that is unloaded while it runs still runs to its end.
   for (Lane &each : lanes)
     mix(each, 100);
   launches -= static_cast<unsigned>(lanes.size()); // beyond those that are counted

@@ -1,6 +1,5 @@
-// The CUDA driver as a program finds it, in one of three ways: WAY_LINKED, by the linker;
-// WAY_SYMBOLS, by dlopen and dlsym; WAY_PROC_ADDRESS, by dlopen and cuGetProcAddress. No CUDA
-// runtime is involved.
+// The CUDA driver, found in one of three ways: WAY_LINKED, by the linker; WAY_SYMBOLS, by dlopen
+// and dlsym; WAY_PROC_ADDRESS, by dlopen and cuGetProcAddress. No CUDA runtime is involved.
 #ifndef TALLY_TEST_PRELOAD_PROGRAMS_FOUND_DRIVER_H
 #define TALLY_TEST_PRELOAD_PROGRAMS_FOUND_DRIVER_H
 
@@ -18,8 +17,8 @@
 #define TEXT_(name) #name
 #define TEXT(name) TEXT_(name)
 
-// The header's names are macros for those of the newest form: `cuMemAlloc` declares, and later
-// means, a member `cuMemAlloc_v2`.
+// The header's names are macros for the newest form: `cuMemAlloc` declares a member
+// `cuMemAlloc_v2`, and later names it.
 struct Driver {
 #define CALL(name) decltype(&::name) name = nullptr;
 #define THREAD_CALL(name, suffix) decltype(&::name) thread_##name = nullptr;
@@ -80,7 +79,7 @@ inline Driver findDriver() {
 inline void *addressOf(decltype(&::cuGetProcAddress) find, const char *name, cuuint64_t flags) {
   void *found = nullptr;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  // From 13.0 on cuCtxSynchronize and cuCtxGetDevice are found with a further parameter.
+  // From 13.0 on the forms of cuCtxSynchronize and cuCtxGetDevice have a further parameter.
   if (find(name, &found, 12080, flags, &status) != CUDA_SUCCESS || !found) {
     std::fprintf(stderr, "%s is not found\n", name);
     std::exit(1);
@@ -116,7 +115,7 @@ inline const char *nameOf(CUresult code) {
   return name ? name : "an unknown error";
 }
 
-/// Ends the program where a call fails.
+/// Ends the program after a failed call.
 inline void must(CUresult code, const char *call, int line) {
   if (code == CUDA_SUCCESS)
     return;
@@ -125,7 +124,7 @@ inline void must(CUresult code, const char *call, int line) {
 }
 #define MUST(call) must(driver().call, #call, __LINE__)
 
-/// A file of the build, KERNELS with this ending.
+/// Returns the build's file KERNELS with this ending.
 inline std::string imageOf(const char *ending) {
   std::ifstream file(std::string(KERNELS) + ending, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -2,7 +2,7 @@
 
 __device__ unsigned table[64];
 
-/// `rounds` steps of a sequence of each element's own.
+/// Computes `rounds` steps of a sequence for each element.
 extern "C" __global__ void mix(unsigned *data, unsigned count, unsigned seed, unsigned rounds) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count)

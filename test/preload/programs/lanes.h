@@ -1,4 +1,5 @@
-// What driver_work.cpp's work is on, and the model on the host that says what the results must be.
+// The streams and memory of driver_work.cpp, and the model on the host that computes the expected
+// results.
 #ifndef TALLY_TEST_PRELOAD_PROGRAMS_LANES_H
 #define TALLY_TEST_PRELOAD_PROGRAMS_LANES_H
 
@@ -32,7 +33,7 @@ private:
   std::uint64_t state;
 };
 
-/// What functions of the host did, in the order of a stream.
+/// Values that host functions have written, in the order of a stream.
 struct Order {
   std::uint32_t done = 1, model = 1;
   struct Note {
@@ -45,14 +46,14 @@ struct Order {
     auto *note = static_cast<Note *>(data);
     note->order->done = note->order->done * 33 + note->value;
   }
-  /// A note for run(), which the model has done.
+  /// A note for run(); the model has already computed it.
   Note *add(std::uint32_t value) {
     model = model * 33 + value;
     return &notes.emplace_back(Note{this, value});
   }
 };
 
-/// A stream with memory that its work is on.
+/// A stream, and the memory that its work uses.
 struct Lane {
   CUstream stream = nullptr;
   CUdeviceptr data = 0, scratch = 0;
@@ -61,7 +62,7 @@ struct Lane {
   CUgraphExec graph = nullptr;
 };
 
-/// A copy to pinned memory, and what should be there.
+/// A copy to pinned memory, and the expected contents.
 struct Answer {
   const std::uint32_t *pinned;
   Words model;
@@ -85,7 +86,7 @@ struct Kernels {
   Words table = Words(64, 0);
 
   Kernels() {
-    // The images are gone once they are loaded.
+    // The program frees the images after it has loaded them.
     auto text = std::make_unique<std::string>(imageOf(".ptx"));
     MUST(cuModuleLoadData(&module, text->c_str()));
     std::memset(text->data(), 'x', text->size());

@@ -37,7 +37,7 @@ CUDA_MEMSET_NODE_PARAMS fillNode(const cudaMemsetParams &given) {
   return result;
 }
 
-/// Bytes between any two pieces of memory, which the driver tells apart by their addresses.
+/// Gap between any two pieces of memory, so that the driver can tell them apart by address.
 CUDA_MEMCPY3D copyNode(void *to, const void *from, std::size_t bytes) {
   CUDA_MEMCPY3D result{};
   result.srcMemoryType = result.dstMemoryType = CU_MEMORYTYPE_UNIFIED;

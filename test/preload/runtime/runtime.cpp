@@ -1,4 +1,4 @@
-// The start, errors, and what the objects of nvcc's register.
+// Initialisation, errors, and the registrations of nvcc's objects.
 #include "runtime.h"
 
 #include "tally/bundle/fatbin.h"
@@ -50,14 +50,14 @@ std::optional<Driver> foundDriver() {
   return isStarted ? std::optional(driver) : std::nullopt;
 }
 
-/// Whether images are given to the driver as the PTX text in them, which the preloaded library has
-/// variants made of; else as the fatbins that they are.
+/// Whether the runtime gives the driver the PTX text of images, for which the preloaded library
+/// makes variants; otherwise it gives the whole fatbins.
 bool givesPtx() {
   const char *images = std::getenv("PRELOAD_CUDART_IMAGES");
   return images && std::strcmp(images, "ptx") == 0;
 }
 
-/// The PTX in the fatbin of a wrapper; empty: there is none.
+/// Returns the PTX in the fatbin of a wrapper; empty if there is none.
 std::string ptxOf(const void *wrapper) {
   const void *container = nullptr;
   std::memcpy(&container, static_cast<const char *>(wrapper) + 8, sizeof container);
@@ -72,10 +72,10 @@ std::string ptxOf(const void *wrapper) {
   return {};
 }
 
-/// What one object has registered.
+/// The code and symbols that one object has registered.
 struct Module {
   const void *wrapper;
-  bool hasFunctions = false; ///< its kernels are launched by their CUfunctions
+  bool hasFunctions = false; ///< launches name its kernels by their CUfunctions
   bool wasTried = false;
   cudaError_t error = cudaSuccess; ///< of the loading
   CUlibrary library = nullptr;
@@ -97,7 +97,7 @@ struct Registered {
   std::unordered_map<const void *, Symbol> symbols;
   std::unordered_map<const void *, Kernel> kernels;
 
-  /// Loads what the symbol is in, and runs `find(module, name)`.
+  /// Loads the symbol's code, and runs `find(module, name)`.
   template <class Find> cudaError_t find(const Driver &driver, const void *symbol, Find find) {
     auto found = symbols.find(symbol);
     if (found == symbols.end())
@@ -114,7 +114,7 @@ struct Registered {
   }
 };
 
-/// What `<<<>>>` leaves for the stub that it calls next.
+/// The configuration that `<<<>>>` leaves for the stub that it calls next.
 struct Configuration {
   dim3 grid, block;
   std::size_t shared = 0;
@@ -174,7 +174,8 @@ using namespace tally::preload_runtime;
 
 extern "C" {
 
-// What the objects call ---------------------------------------------------------------------------
+// The functions that nvcc's objects call
+// -----------------------------------------------------------
 
 void **__cudaRegisterFatBinary(void *wrapper) {
   Registered &all = Registered::get();
@@ -183,7 +184,7 @@ void **__cudaRegisterFatBinary(void *wrapper) {
   return reinterpret_cast<void **>(all.modules.back().get());
 }
 void __cudaRegisterFatBinaryEnd(void **) {}
-/// At the program's end; the code goes with the context.
+/// Called at the program's end; the code goes with the context.
 void __cudaUnregisterFatBinary(void **) {}
 
 void __cudaRegisterFunction(void **module, const char *host, char *, const char *name, int, uint3 *,

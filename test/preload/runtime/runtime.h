@@ -1,7 +1,7 @@
-// A small CUDA runtime over the driver's calls, for programs of CUDA C++ that are to run through
-// the preloaded library without a GPU: NVIDIA's own needs tables of the driver that are not public.
-// As that one it finds the driver by dlopen() and cuGetProcAddress when it is first called, makes
-// the primary context current on each thread, and loads code when something of it is first used.
+// A small CUDA runtime over the driver's calls, for CUDA C++ programs that run through the
+// preloaded library without a GPU: NVIDIA's own runtime needs tables of the driver that are not
+// public. Like that runtime, it finds the driver by dlopen() and cuGetProcAddress at its first
+// call, makes the primary context current on each thread, and loads code at its first use.
 #ifndef TALLY_TEST_PRELOAD_RUNTIME_RUNTIME_H
 #define TALLY_TEST_PRELOAD_RUNTIME_RUNTIME_H
 
@@ -12,7 +12,7 @@
 
 namespace tally::preload_runtime {
 
-// cuda.h's names are macros for those of the newest form, here too.
+// Here too cuda.h's names are macros for the newest form.
 struct Driver {
 #define CALL(name) decltype(&::name) name = nullptr;
 #include "calls.def"
@@ -22,7 +22,8 @@ struct Driver {
 /// Keeps an error for cudaGetLastError.
 cudaError_t remember(cudaError_t error);
 
-/// The driver, started, with the primary context current on this thread; nullptr: it cannot be had.
+/// Returns the driver, initialised, with the primary context current on this thread; nullptr if
+/// there is no driver.
 const Driver *startedDriver();
 
 /// The two number errors alike.
@@ -37,8 +38,8 @@ template <class Call> cudaError_t served(Call call) {
 
 inline CUdeviceptr addressOf(const void *pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
-/// A kernel by one of two handles, both of which launches take: that of every second object's
-/// kernels is a CUfunction.
+/// A kernel by one of two handles; launches accept both. For every second object the handle is a
+/// CUfunction.
 struct Kernel {
   CUkernel kernel = nullptr;
   CUfunction function = nullptr;
@@ -47,9 +48,9 @@ struct Kernel {
     return function ? function : reinterpret_cast<CUfunction>(kernel);
   }
 };
-/// The kernel of a host function, its code loaded.
+/// Returns the kernel of a host function, with its code loaded.
 cudaError_t kernelOf(const Driver &driver, const void *function, Kernel &result);
-/// The address of a registered variable, its code loaded.
+/// Returns the address of a registered variable, with its code loaded.
 cudaError_t variableOf(const Driver &driver, const void *symbol, CUdeviceptr &result);
 
 } // namespace tally::preload_runtime

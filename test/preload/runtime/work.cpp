@@ -5,7 +5,7 @@ namespace tally::preload_runtime {
 
 namespace {
 
-/// Runs `call(driver, kernel)` for the kernel of a host function.
+/// Runs `call(driver, kernel)` on the kernel of a host function.
 template <class Call> cudaError_t withKernel(const void *function, Call call) {
   return served([&](const Driver &driver) {
     Kernel kernel;
@@ -14,7 +14,7 @@ template <class Call> cudaError_t withKernel(const void *function, Call call) {
   });
 }
 
-/// By either call for launches.
+/// Launches by either launch call of the driver.
 CUresult launched(const Driver &driver, CUfunction kernel, dim3 grid, dim3 block, void **arguments,
                   std::size_t shared, CUstream stream) {
   if (grid.x % 2 == 0) {
@@ -65,7 +65,7 @@ cudaError_t copiedInOrder(const Driver &driver, void *to, const void *from, std:
   return cudaErrorInvalidMemcpyDirection;
 }
 
-/// Runs `call(driver, address)` for a place in a registered variable.
+/// Runs `call(driver, address)` on an address in a registered variable.
 template <class Call> cudaError_t withVariable(const void *symbol, std::size_t offset, Call call) {
   return served([&](const Driver &driver) {
     CUdeviceptr address = 0;
@@ -74,7 +74,7 @@ template <class Call> cudaError_t withVariable(const void *symbol, std::size_t o
   });
 }
 
-/// What `allocate(driver, address)` allocates.
+/// Allocates memory by `allocate(driver, address)`.
 template <class Allocate> cudaError_t allocated(void **result, Allocate allocate) {
   return served([&](const Driver &driver) {
     CUdeviceptr address = 0;
@@ -91,7 +91,7 @@ template <class Allocate> cudaError_t allocated(void **result, Allocate allocate
 
 using namespace tally::preload_runtime;
 
-// A call of the runtime that is one of the driver's.
+// A call of the runtime that maps to one call of the driver.
 #define TALLY_SAME(name, parameters, ...)                                                          \
   cudaError_t name parameters {                                                                    \
     return served([&](const Driver &driver) { return driver.__VA_ARGS__; });                       \
@@ -169,7 +169,7 @@ TALLY_SAME(cudaMallocHost, (void **result, size_t bytes), cuMemAllocHost(result,
 TALLY_SAME(cudaFree, (void *pointer), cuMemFree(addressOf(pointer)))
 TALLY_SAME(cudaFreeAsync, (void *pointer, cudaStream_t stream),
            cuMemFreeAsync(addressOf(pointer), stream))
-/// The driver takes no null pointer.
+/// The driver does not accept a null pointer.
 cudaError_t cudaFreeHost(void *pointer) {
   return served(
       [&](const Driver &driver) { return pointer ? driver.cuMemFreeHost(pointer) : CUDA_SUCCESS; });

@@ -20,13 +20,13 @@ struct CampaignOptions {
   std::filesystem::path keep;        ///< folder for reduced failures; empty: the current folder
   GenerateOptions generate;
   CheckOptions check;
-  unsigned maxFailures = 5; ///< after so many failures no more kernels are started
+  unsigned maxFailures = 5; ///< after this many failures no more kernels are started
 };
 
 struct CampaignFailure {
   std::uint64_t seed = 0;
   CheckFailure failure;
-  std::string message;        ///< of the reduced kernel
+  std::string message;        ///< message of the reduced kernel
   std::string file;           ///< file of the reduced kernel
   std::size_t statements = 0; ///< statements of the reduced kernel
 };

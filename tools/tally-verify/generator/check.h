@@ -38,7 +38,7 @@ struct CheckFailure {
 };
 
 struct KernelCheck {
-  std::vector<KindReport> kinds;    ///< of the kinds that were run or refused
+  std::vector<KindReport> kinds;    ///< reports of the kinds that were run or refused
   std::vector<std::string> reasons; ///< per kind: the reason of a refusal, or empty
   std::optional<CheckFailure> failure;
 };

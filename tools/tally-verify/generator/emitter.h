@@ -1,5 +1,5 @@
-// Writes a Program as PTX. The emitter decides what a statement's numbers mean and what the
-// statement may do at its place, so that every tree gives a right kernel:
+// Writes a Program as PTX. The emitter gives a statement's numbers a meaning that is allowed at its
+// place, so that every tree gives a right kernel:
 //
 //  - barriers of the block, and statements that need them, only where all threads that have not
 //    exited come equally often; barriers with a thread count only where no thread has exited;

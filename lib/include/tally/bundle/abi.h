@@ -109,17 +109,17 @@ struct tally_divisor {
   uint32_t shift;
 };
 
-/* What worker i = (physical %ctaid.x) of a checkpoint launch saves. Its slot, at params.save_area
- * + i * params.save_stride, has the block's shared memory and the records of its threads. This
- * header is at params.save_area - (i + 1) * sizeof(struct tally_save_slot), so that its place does
- * not depend on the stride; where launches of several kernels share an area, only headers are ever
- * there. The headers are filled with zeros at first. A header is written only by a worker that
- * leaves with a saved block and by the worker that goes on with the block, which clears it. So
- * launches behind one another, of which all but the first run nothing under an old epoch, can share
- * an area. The header records the epoch of the save, and params.resume names the launch to resume:
- * a worker whose header matches params.resume goes on with the saved block first, whatever the
- * epoch, at least to the next poll. A resuming launch has at least as many workers as the launch
- * that it resumes. */
+/* Header of the block that worker i = (physical %ctaid.x) of a checkpoint launch saves. Its slot,
+ * at params.save_area + i * params.save_stride, has the block's shared memory and the records of
+ * its threads. This header is at params.save_area - (i + 1) * sizeof(struct tally_save_slot), so
+ * that its place does not depend on the stride; where launches of several kernels share an area,
+ * only headers are ever there. The headers are filled with zeros at first. A header is written only
+ * by a worker that leaves with a saved block and by the worker that goes on with the block, which
+ * clears it. So launches behind one another, of which all but the first run nothing under an old
+ * epoch, can share an area. The header records the epoch of the save, and params.resume names the
+ * launch to resume: a worker whose header matches params.resume goes on with the saved block first,
+ * whatever the epoch, at least to the next poll. A resuming launch has at least as many workers as
+ * the launch that it resumes. */
 struct tally_save_slot {
   uint32_t launch; /* TALLY_SAVED_UNDER(epoch of the launch that saved) */
   uint32_t block;  /* the virtual block's linear id */

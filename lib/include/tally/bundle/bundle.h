@@ -1,4 +1,5 @@
-// A bundle: an assembled module with its variants, and what the runtime has to know of its kernels.
+// A bundle: an assembled module with its variants, and the facts of its kernels that the runtime
+// needs.
 #ifndef TALLY_BUNDLE_BUNDLE_H
 #define TALLY_BUNDLE_BUNDLE_H
 
@@ -27,7 +28,7 @@ enum class Spending : std::uint8_t {
   Possible
 };
 
-/// What the blocks of a kernel may wait for (docs/design/waits.md).
+/// The blocks for which the blocks of a kernel may wait (docs/design/waits.md).
 enum class Waits : std::uint8_t {
   None,        ///< for nothing that another thread writes
   OwnBlock,    ///< for threads of the same block
@@ -57,7 +58,7 @@ struct Kernel {
   bool waitsAreAssumed = false; ///< the bundle's maker assumed `waits`; no analysis showed it
   Spending spending = Spending::Never;
   /// The variants are launched with the user's cluster extents: the kernel names a cluster feature
-  /// or something unknown.
+  /// or has an unknown opcode.
   bool usesClusters = false;
   Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
   /// The kernel reads the size of its launch's dynamic shared memory, so no variant may be given
@@ -139,7 +140,7 @@ struct Bundle {
 };
 
 /// FNV-1a over the bytes: ties a bundle to its module and guards it against damage. It does not
-/// protect against forgery: anybody who can write a bundle can run code on the GPU anyway.
+/// protect against forgery: a user that can write a bundle can run code on the GPU anyway.
 constexpr std::uint64_t hashOf(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (char c : bytes)

@@ -44,7 +44,7 @@ constexpr std::string_view name(Compression compression) {
 
 /// One entry. Views point into the bytes that were read.
 struct FatbinEntry {
-  std::size_t offset = 0;   ///< of the entry in the bytes read
+  std::size_t offset = 0;   ///< offset of the entry in the bytes read
   std::string_view header;  ///< with extras (ident, options), as it came
   std::string_view payload; ///< as stored, padding included
   FatbinKind kind{};

@@ -13,8 +13,8 @@
 
 namespace tally {
 
-/// How a rewritten kernel yields. Flag, class, file, entry suffix and test folder share the kind's
-/// name.
+/// The way in which a rewritten kernel yields. Flag, class, file, entry suffix and test folder
+/// share the kind's name.
 enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 
 /// The kinds that have a pass.
@@ -53,7 +53,7 @@ constexpr std::optional<Kind> kindFromName(std::string_view text) {
 }
 
 /// Emitted: there is a variant and it is sound. Refused: Tally cannot rewrite this kernel soundly,
-/// and says why; this is normal, never an error. Failed: ptxas rejected the variant.
+/// and gives a reason; this is normal, never an error. Failed: ptxas rejected the variant.
 enum class Status : std::uint8_t { Emitted, Refused, Failed };
 
 constexpr std::string_view name(Status status) {

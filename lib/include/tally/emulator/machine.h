@@ -46,8 +46,8 @@ struct Fault {
   Dim3 block{0, 0, 0}, thread{0, 0, 0}; ///< physical
 };
 
-/// How blocks and warps interleave. Seed 0 is the plain order: blocks by id, each warp as far as it
-/// can go, the lowest program counter first. Any other seed picks the block, the warp, the
+/// The interleaving of blocks and warps. Seed 0 is the plain order: blocks by id, each warp as far
+/// as it can go, the lowest program counter first. Any other seed picks the block, the warp, the
 /// divergent path and the length of its turn at random.
 struct Schedule {
   std::uint64_t seed = 0;
@@ -145,7 +145,7 @@ struct KernelParameter {
 struct KernelInfo {
   std::uint32_t parameterBytes = 0, staticSharedBytes = 0, maxThreadsPerBlock = 1024;
   std::uint32_t localBytes = 0;    ///< per thread, of the kernel itself
-  std::uint32_t constantBytes = 0; ///< of the program's `.const` variables
+  std::uint32_t constantBytes = 0; ///< bytes of the program's `.const` variables
   Dim3 requiredCluster{0, 0, 0};   ///< zeros: none
   std::vector<KernelParameter> parameters;
 };

@@ -19,7 +19,7 @@ struct Texture {
   std::uint8_t channels = 1;     ///< 1, 2 or 4
   std::uint8_t channelBytes = 4; ///< 1, 2 or 4; for Float 2 or 4
   TexelKind kind = TexelKind::Float;
-  /// Linear memory: fetches outside of it give 0 whatever the address modes say.
+  /// Linear memory: fetches outside of it give 0 in every address mode.
   bool isLinearMemory = false;
   bool isLayered = false;
   std::array<AddressMode, 3> addressModes{AddressMode::Clamp, AddressMode::Clamp,

@@ -79,7 +79,7 @@ constexpr ControlFields decodeControl(std::uint64_t word) {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// How much of the best-effort work under way pauses when it is told to.
+/// The part of the in-flight best-effort work that can pause in place.
 enum class Pausing : std::uint8_t { None, Some, All };
 
 /// The clock of the runtime.
@@ -310,7 +310,7 @@ public:
     std::int64_t ended = endedAt.load();
     now.now = clock();
     now.sinceHighPriorityEnded = ended == never ? Nanoseconds::max() : now.now - Nanoseconds(ended);
-    // Between the count's rise and the note of its time there is no time yet.
+    // Between the rise of the count and the note of its time the time is unknown.
     if (std::optional<Nanoseconds> woken = lastWake(); woken && now.highPriorityActive != 0)
       now.activeFor = now.now - *woken;
     return now;
@@ -325,7 +325,7 @@ public:
   }
 
   std::uint64_t currentEpoch() const { return epoch.load(); }
-  /// How often best-effort work was asked to yield, without disarm().
+  /// Number of times that best-effort work was asked to yield, without disarm().
   std::uint64_t requests() const { return epoch.load() - disarmed.load(); }
   /// Whether a request, and not disarm() alone, asked launches of `launchEpoch` to yield; only
   /// while currentEpoch() is greater.
@@ -398,7 +398,7 @@ private:
   bool refused = false; ///< the device has refused to arm
   std::atomic<std::atomic<std::uint64_t> *> trigger{nullptr};
   std::atomic<tally_control_mode> requestMode{TALLY_CONTROL_RUN};
-  // Written by threads that wake or count out.
+  // Written by threads that wake and by threads that close a scope.
   alignas(line) std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
@@ -406,7 +406,7 @@ private:
   std::atomic<std::uint64_t> pauseCount{0};
   std::array<std::atomic<std::int64_t>, 64> raisedAt{};
   alignas(line) std::atomic<bool> due{false};
-  // Written by the dispatcher's thread: `listening` all the time, the others now and then.
+  // Written by the dispatcher's thread: `listening` often, the other members now and then.
   alignas(line) std::atomic<bool> listening{false};
   alignas(line) std::atomic<Pausing> pausing{Pausing::None};
   std::atomic<bool> busy{true};

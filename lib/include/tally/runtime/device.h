@@ -37,9 +37,9 @@ struct DeviceInfo {
   std::uint32_t arch = 0; ///< 90 for sm_90
   std::uint32_t smCount = 0;
   std::uint32_t maxSharedBytesPerBlock = 0; ///< with opt-in; static plus dynamic
-  /// Resources of one SM for all its blocks; 0 where the device cannot say (an emulator).
+  /// Resources of one SM for all its blocks; 0 where the device cannot tell (an emulator).
   std::uint32_t threadsPerSm = 0, registersPerSm = 0, sharedBytesPerSm = 0;
-  std::uint32_t blocksPerSm = 0; ///< places for blocks; 0 where the device cannot say
+  std::uint32_t blocksPerSm = 0; ///< places for blocks; 0 where the device cannot tell
   int driverVersion = 0;         ///< CUDA version of the driver; 0: no driver (an emulator)
   /// UUID of the GPU, or of the part of it (MIG) that the device is: 32 digits in five groups, as
   /// nvidia-smi shows it after "GPU-". An emulator has the UUID of its options.
@@ -58,7 +58,7 @@ struct MappedMemory {
 };
 
 struct FunctionAttributes {
-  std::uint32_t registers = 0; ///< per thread; 0 where the device cannot say (emulator)
+  std::uint32_t registers = 0; ///< registers per thread; 0 where the device cannot tell (emulator)
   std::uint32_t staticSharedBytes = 0;
   std::uint32_t maxThreadsPerBlock = 0;
 };
@@ -87,7 +87,7 @@ public:
   virtual Result<FunctionId> function(ModuleId module, std::string_view entry) = 0;
   virtual Result<FunctionAttributes> attributes(FunctionId function) = 0;
   /// Number of thread blocks of this shape that fit one SM at a time; 0 when the shape can never
-  /// run. After the call the function may be launched with so much dynamic shared memory.
+  /// run. After the call the function may be launched with the shape's dynamic shared memory.
   virtual Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
                                                     std::uint32_t dynamicSharedBytes) = 0;
 
@@ -95,7 +95,7 @@ protected:
   FunctionDevice() = default;
 };
 
-/// The part of a device that tells running work to yield and says which streams have work.
+/// The part of a device that tells running work to yield and reports the streams that have work.
 class SignalDevice {
 public:
   virtual ~SignalDevice() = default;
@@ -140,8 +140,8 @@ public:
   }
   virtual Result<void> destroyStream(StreamId stream) = 0;
 
-  /// The two copies. The caller leaves the host memory untouched until the copy is done. Copies of
-  /// mapped memory do not block; copies of other memory may.
+  /// Copies between host and device. The caller leaves the host memory untouched until the copy is
+  /// done. Copies of mapped memory do not block; copies of other memory may.
   virtual Result<void> copyToDevice(StreamId stream, DevicePtr to,
                                     std::span<const std::byte> from) = 0;
   virtual Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) = 0;

@@ -10,7 +10,7 @@
 
 namespace tally::runtime {
 
-/// Reads a text such as "slo:target-us=2000"; "" is priority. The error says what is allowed.
+/// Reads a text such as "slo:target-us=2000"; "" is priority. The error names the allowed values.
 Result<AnyPolicy> policyFromText(std::string_view text);
 
 } // namespace tally::runtime

@@ -60,8 +60,8 @@ private:
   std::vector<std::byte> packed;
 };
 
-/// How best-effort work shares the GPU. `Tally` is the product; the others are baselines to measure
-/// it against, with the same calls.
+/// The mode in which best-effort work shares the GPU. `Tally` is the product; the others are
+/// baselines to measure it against, with the same calls.
 enum class Sharing : std::uint8_t {
   Tally,       ///< variants under the policy
   LowPriority, ///< the user's kernels on a low-priority stream, nothing held back
@@ -99,10 +99,10 @@ struct RuntimeOptions {
   Sharing sharing = Sharing::Tally;
   /// When best-effort work may run (docs/reference/policies.md).
   AnyPolicy policy;
-  /// How long a request may have to wait for best-effort work: the runtime sends ahead kernels that
-  /// cannot yield for at most so long, or a single longer kernel. 1 us to 1 s.
+  /// Longest time that a request may wait for best-effort work: the runtime sends ahead kernels
+  /// that cannot yield for at most this time, or a single longer kernel. 1 us to 1 s.
   std::chrono::nanoseconds bound{20000};
-  /// Above 0: best-effort kernels that cannot yield run on only so many of the device's SMs (in a
+  /// Above 0: best-effort kernels that cannot yield run on only this many of the device's SMs (in a
   /// green context). open() fails where the device cannot divide its SMs. Only for Sharing::Tally.
   std::uint32_t smsOfNonPreemptible = 0;
   EmulatorOptions emulator;
@@ -122,7 +122,7 @@ struct RuntimeOptions {
   /// While high-priority kernels are launched whose blocks do not fit there, no launch pauses; with
   /// 0 no launch ever pauses.
   std::uint32_t pauseReserve = 25;
-  /// How long launches stay paused while high-priority work shows no progress; then they go on to
+  /// Time that launches stay paused while high-priority work shows no progress; then they go on to
   /// the end of their blocks and leave. 10 us to 10 s.
   std::chrono::nanoseconds pauseDeadline{2000000};
   /// The arena; without it the process knows of no other process. Only for Sharing::Tally. A
@@ -131,15 +131,15 @@ struct RuntimeOptions {
   std::optional<ArenaOptions> arena;
   /// Above 0: if the program has left SIGTERM at its default, then on SIGTERM best-effort work
   /// yields and ends, and so does all other work on the device, before the process ends. The
-  /// process waits for this so long at most, up to 600 s. Under MPS a process that dies with
-  /// kernels in flight may take the server along. 0: SIGTERM is not handled.
+  /// process waits for this at most the given time, up to 600 s. Under MPS a process that dies with
+  /// kernels in flight may end the server. 0: SIGTERM is not handled.
   std::chrono::milliseconds drainOnTermination{0};
-  /// Path of a trace for Perfetto or chrome://tracing: which work ran when, and which work yielded
+  /// Path of a trace for Perfetto or chrome://tracing, with the times at which work ran and yielded
   /// (docs/guide/watch.md). The destructor or writeTrace() writes it. %p in the path stands for the
   /// process's number. Empty: $TALLY_TRACE, and if that is not set no trace. Only for
   /// Sharing::Tally.
   std::string trace;
-  /// How many events, the newest ones, the trace holds: 16 to 16,777,216; 40 bytes each. 0:
+  /// Number of events, the newest ones, in the trace: 16 to 16,777,216; 40 bytes each. 0:
   /// $TALLY_TRACE_EVENTS, and if that is not set 131,072.
   std::uint32_t traceEvents = 0;
 };

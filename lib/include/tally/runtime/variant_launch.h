@@ -119,16 +119,16 @@ public:
   /// Checkpoint: whether the save area has blocks, which the next launch resumes.
   bool hasSaved() const { return saved != 0; }
   /// For kinds with workers: the fewest workers of the next launch. It may have fewer than next()
-  /// says, but each saved block waits in the slot of its worker.
+  /// gives, but each saved block waits in the slot of its worker.
   std::uint32_t leastWorkers() const { return saved == 0 ? 1 : savedBy; }
   /// Number of blocks of the user's grid that are not done; not for kind slice.
   std::uint64_t blocksLeft() const;
   /// Continues with another kind with workers: all of them count blocks alike. Only while no block
   /// is saved, and before next() is read. `workers`, `saveStride`: as for the constructor.
   void goOnAs(Kind kind, std::uint32_t workers, std::uint64_t saveStride);
-  /// Which words of the state say that the launch from next(), once ended, is done. True:
-  /// `next_block` is at least the number of blocks; false: `yielded` is 0. In both cases `saved` is
-  /// 0.
+  /// Selects the words of the state that tell whether the launch from next(), once ended, is done.
+  /// True: `next_block` is at least the number of blocks; false: `yielded` is 0. In both cases
+  /// `saved` is 0.
   bool countsBlocks() const { return progress == Progress::Counter; }
   /// Takes the state that the launch from next() left; it must be plausible(). For kind checkpoint,
   /// `epoch`: the epoch of the launch, `launched`: its workers. Returns whether the launch yielded
@@ -137,7 +137,7 @@ public:
   bool absorb(const tally_launch_state &state, std::uint64_t epoch = 0, std::uint32_t launched = 0);
 
 private:
-  /// How progress is recorded.
+  /// The record of progress.
   enum class Progress : std::uint8_t { Boxes, List, Counter };
   std::uint64_t clusters() const { return user.grid.count() / cluster.count(); }
 
@@ -145,7 +145,7 @@ private:
   Progress progress;
   LaunchShape user;
   Dim3 cluster;     // its extents; each 1 without clusters
-  Dim3 sliceExtent; // of a slice's box; boxes are runs of consecutive linear cluster ids
+  Dim3 sliceExtent; // extent of a slice's box; boxes are runs of consecutive linear cluster ids
   Dim3 sliceOrigin{0, 0, 0};
   std::uint32_t workers;        // counter: the most blocks of one launch
   std::uint32_t nextBlock = 0;  // counter: first block not yet taken

@@ -1,4 +1,4 @@
-// Of two square matrices of constant elements, by cuBLAS.
+// The product of two square matrices with constant elements, by cuBLAS.
 #include <cublas_v2.h>
 
 extern "C" int product(cudaStream_t stream, const float *a, const float *b, float *c, int count) {

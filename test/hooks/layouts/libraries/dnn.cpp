@@ -1,4 +1,4 @@
-// Of each element, by cuDNN.
+// The product of each element, by cuDNN.
 #include <cudnn.h>
 
 extern "C" int product(cudaStream_t stream, const float *a, const float *b, float *c, int count) {

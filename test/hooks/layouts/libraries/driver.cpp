@@ -1,5 +1,5 @@
-// Of each element, by a kernel that the library loads and launches by the driver, with which it is
-// linked.
+// The product of each element, by a kernel that the library loads and launches through the driver,
+// with which it is linked.
 #include <cuda.h>
 
 namespace {

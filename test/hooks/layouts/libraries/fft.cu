@@ -1,4 +1,5 @@
-// Of each element: there and back by cuFFT, then a kernel of a library that is not enabled.
+// The product of each element: a cuFFT transform and its inverse, then a kernel of a library that
+// is not enabled.
 #include <cufft.h>
 
 __global__ void scale(const float *b, float *c, int count) {

@@ -1,4 +1,4 @@
-// A program that is enabled, in front of a library that is.
+// An enabled program in front of an enabled library.
 #include <cuda_runtime_api.h>
 
 extern "C" int product(cudaStream_t stream, const float *a, const float *b, float *c, int count);

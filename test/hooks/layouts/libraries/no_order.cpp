@@ -1,2 +1,2 @@
-// On a GPU the order of a stream is the device's.
+// On a GPU the device keeps the order of a stream.
 extern "C" void useEmulatorsOrder() {}

@@ -1,4 +1,4 @@
-// What differs between architectures: one kernel asks for the grid's number on sm_90 only, one is
+// Kernels that differ between architectures: one reads the grid's number on sm_90 only, one is
 // launched in clusters there.
 __global__ void same(int *values) { values[blockIdx.x] += 1; }
 

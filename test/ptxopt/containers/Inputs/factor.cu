@@ -1,2 +1,2 @@
-// Defines what main-of-two.cu refers to.
+// Defines the variable that main-of-two.cu reads.
 __device__ int factor = 2;

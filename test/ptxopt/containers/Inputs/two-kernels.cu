@@ -1,4 +1,4 @@
-// Two kernels, a constant and a variable of the device: what a variant must share with them.
+// Two kernels, a constant and a device variable, which the variants must share with the kernels.
 __constant__ float factors[4];
 __device__ int launches;
 

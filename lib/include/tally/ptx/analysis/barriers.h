@@ -1,5 +1,5 @@
-// Whether a kernel's body can run in a loop, and at what cost: do all threads of a block, or of a
-// warp, meet where the user's barriers and the loop's own barrier need them?
+// Checks whether a kernel's body can run in a loop, and at what cost: all threads of a block, or of
+// a warp, must meet where the user's barriers and the loop's own barrier need them.
 #ifndef TALLY_PTX_ANALYSIS_BARRIERS_H
 #define TALLY_PTX_ANALYSIS_BARRIERS_H
 
@@ -11,7 +11,7 @@
 
 namespace tally::ptx {
 
-/// What the convergence of a kernel's body allows.
+/// The result of the check of a kernel's convergence.
 struct Convergence {
   std::vector<Finding> findings;
   LoopPlan plan;

@@ -40,7 +40,7 @@ public:
   /// then call a clone that reads the virtual registers.
   bool needsClone(const Function &callee) const { return cloned.contains(&callee); }
 
-  /// The function's name and its aliases. The PTX ISA does not say whether all have one address.
+  /// The function's name and its aliases. The PTX ISA leaves open whether all have one address.
   std::vector<std::string_view> namesOf(const Function &function) const {
     std::vector<std::string_view> names = aliases.lookup(&function);
     names.insert(names.begin(), function.name);
@@ -63,7 +63,7 @@ private:
 
   llvm::DenseMap<const Function *, const FunctionFacts *> facts;
   llvm::DenseMap<const Function *, std::vector<std::string_view>> aliases;
-  /// By caller, one list for each CallSite in the caller's facts.
+  /// Callees by caller, one list for each CallSite in the caller's facts.
   llvm::DenseMap<const Function *, std::vector<std::vector<const Function *>>> callees;
   llvm::SetVector<const Function *> addressTaken;
   llvm::SetVector<const Function *> cloned;

@@ -1,4 +1,5 @@
-// Where a block of a kernel may stop, what it saves there, and how its threads agree to stop.
+// The places where a block of a kernel may stop, the values that it saves there, and the agreement
+// of its threads to stop.
 #ifndef TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
 #define TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
 
@@ -24,7 +25,7 @@ struct SavePoint {
   /// A barrier of the whole block in the loop that carries the poll. Without it the block, or the
   /// thread, polls at the loop's head.
   std::optional<std::uint32_t> barrier;
-  std::uint32_t turns = 1;      ///< one of so many turns polls
+  std::uint32_t turns = 1;      ///< one turn in this many polls
   std::uint32_t turnCycles = 1; ///< estimated cycles of one turn
   StripLoop strip;              ///< strips, where the loop can be cut; then there is no `barrier`
   /// The innermost loop around this loop, an index into CheckpointPlan::passages.
@@ -38,7 +39,7 @@ struct SavePoint {
   /// CheckpointPlan::keepsAligned.
   std::vector<RegisterId> alike;
   std::vector<std::uint32_t> recomputed; ///< statements that compute the others, in order
-  Entrance entrance;                     ///< of the loop; the recomputed statements stand before it
+  Entrance entrance; ///< entrance of the loop; the recomputed statements stand before it
 };
 
 /// A loop around the loops of points. A block that resumes at an inner point enters this loop at
@@ -58,14 +59,14 @@ struct Passage {
   std::vector<std::uint32_t> recomputed;
 };
 
-/// How a kernel is checkpointed. Without points the kernel is refused.
+/// The plan for a kernel's checkpoints. Without points the kernel is refused.
 struct CheckpointPlan {
   /// The block's threads stop together at one point, since they share memory or synchronise.
   /// Otherwise each thread stops where it polls.
   bool byBlock = false;
   /// Each loop of the body has a single head, and so has each loop of the variant.
   bool keepsAligned = false;
-  std::vector<SavePoint> points; ///< by position in the text
+  std::vector<SavePoint> points; ///< points by position in the text
   std::vector<Passage> passages; ///< outer before inner
   /// Shared variables of known size that the kernel or a callee names, and `dynamicShared`, one of
   /// the variables whose size the launch sets: these all begin at one address.

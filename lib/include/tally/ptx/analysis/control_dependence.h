@@ -12,8 +12,8 @@ namespace tally::ptx {
 
 using PostDominatorTree = llvm::DominatorTreeBase<CfgBlock, true>;
 
-/// Which branches decide whether a block runs (Ferrante, Ottenstein, Warren 1987): block X depends
-/// on block B when one successor of B always leads to X and another may miss X. reachable()
+/// The branches that decide whether a block runs (Ferrante, Ottenstein, Warren 1987): block X
+/// depends on block B when one successor of B always leads to X and another may miss X. reachable()
 /// tells whether the entry reaches a block, endless() whether some block cannot reach the exit.
 class ControlDependence {
 public:

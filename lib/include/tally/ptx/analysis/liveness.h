@@ -1,4 +1,4 @@
-// Which registers hold a value that may still be read.
+// Finds the registers that hold a value which may still be read.
 #ifndef TALLY_PTX_ANALYSIS_LIVENESS_H
 #define TALLY_PTX_ANALYSIS_LIVENESS_H
 
@@ -47,7 +47,7 @@ private:
   const Cfg &cfg;
   std::vector<std::uint32_t> indexOf;   ///< index of a register in `crossing`, or `local`
   std::vector<RegisterId> crossing;     ///< registers that some block reads before it writes them
-  std::vector<llvm::BitVector> in, out; ///< by block; over `crossing`
+  std::vector<llvm::BitVector> in, out; ///< live registers by block; over `crossing`
 };
 
 } // namespace tally::ptx

@@ -1,5 +1,5 @@
-// What the persistent variant's loop needs so that the body's barriers and warp operations keep
-// their meaning of the user's kernel.
+// The code that the persistent variant's loop needs so that the body's barriers and warp operations
+// keep their meaning of the user's kernel.
 #ifndef TALLY_PTX_ANALYSIS_LOOP_PLAN_H
 #define TALLY_PTX_ANALYSIS_LOOP_PLAN_H
 

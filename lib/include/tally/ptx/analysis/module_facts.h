@@ -41,7 +41,7 @@ private:
   const Module &module;
   std::unordered_map<const Function *, FunctionFacts> cache;
   std::unordered_map<std::string_view, const Variable *> variables;
-  std::vector<std::string_view> reservedNames; ///< by position in the text
+  std::vector<std::string_view> reservedNames; ///< names by position in the text
   bool leadsElsewhere = false;
   std::unique_ptr<CallGraph> graph;
 };

@@ -10,7 +10,7 @@
 
 namespace tally::ptx {
 
-/// What an opcode writes into its first operand.
+/// The kind of value that an opcode writes into its first operand.
 enum class ResultKind : std::uint8_t {
   None,    ///< no result: the first operand is a source (st, bra, bar.sync, …)
   Pure,    ///< equal sources give equal results
@@ -101,7 +101,7 @@ bool isBlockBarrier(const Instruction &instruction);
 /// Whether it is a block barrier with .aligned, which bar.* implies.
 bool isAlignedBarrier(const Instruction &instruction);
 
-/// Which threads meet at a block barrier (PTX ISA 9.0, 9.7.13.1).
+/// The threads that meet at a block barrier (PTX ISA 9.0, 9.7.13.1).
 enum class BarrierForm : std::uint8_t {
   Full,    ///< sync or red without a thread count: all threads that have not exited
   Counted, ///< sync or red with a thread count

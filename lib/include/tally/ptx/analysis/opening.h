@@ -1,4 +1,4 @@
-// How much of a block may run before the block decides whether it runs at all.
+// Finds the part of a block that may run before the block decides whether it runs at all.
 #ifndef TALLY_PTX_ANALYSIS_OPENING_H
 #define TALLY_PTX_ANALYSIS_OPENING_H
 

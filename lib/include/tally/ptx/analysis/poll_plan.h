@@ -1,4 +1,4 @@
-// How a kernel polls in its loops: where each poll stands, and which turns poll.
+// The plan of a kernel's polls in its loops: the place of each poll, and the turns that poll.
 #ifndef TALLY_PTX_ANALYSIS_POLL_PLAN_H
 #define TALLY_PTX_ANALYSIS_POLL_PLAN_H
 
@@ -31,7 +31,7 @@ struct PollPoint {
   PollPlace place = PollPlace::Header;
   std::uint32_t statement = 0; ///< the statement behind the poll
   std::string_view header;     ///< Latch: the target label of the branch
-  std::uint32_t turns = 1;     ///< one of so many turns polls
+  std::uint32_t turns = 1;     ///< one turn in this many polls
   std::uint64_t cycles = 1;    ///< estimated cycles of a turn
   StripLoop strip;             ///< Strip
   bool isOutermost = false;    ///< see PollSite

@@ -26,17 +26,17 @@ namespace tally::ptx {
 /// A mask of n of the bits from that power up is all 0 in each 2^n-th turn and in no other.
 struct TurnRegister {
   RegisterId reg = noRegister;
-  std::uint32_t mask = 0; ///< of the register's low 32 bits
+  std::uint32_t mask = 0; ///< mask of the register's low 32 bits
 };
 
-/// How a loop can be cut into strips: so many turns become an inner loop. The poll stands between
-/// two strips, and a turn costs nothing more, or one comparison. The loop continues by a single
-/// branch back to its header. A comparison in the same block decides it: of a counter with a limit
-/// that no turn changes. The counter changes by a constant, or grows by a value that no turn
+/// The division of a loop into strips: a number of turns becomes an inner loop. The poll stands
+/// between two strips, and a turn costs nothing more, or one comparison. The loop continues by a
+/// single branch back to its header. A comparison in the same block decides it: of a counter with a
+/// limit that no turn changes. The counter changes by a constant, or grows by a value that no turn
 /// changes.
 struct StripLoop {
   RegisterId counter = noRegister; ///< value at the header; noRegister: the loop has no such form
-  std::int64_t step = 0; ///< of a turn; the strip's length in turns times it fits in 31 bits
+  std::int64_t step = 0; ///< step of a turn; the strip's length in turns times it fits in 31 bits
   /// The register that a turn adds, where the step is no constant and `step` is 0. It has the
   /// counter's width.
   RegisterId stride = noRegister;
@@ -59,7 +59,7 @@ struct PollSite {
   std::vector<CfgBlock *> blocks;   ///< blocks of the loop
   std::uint32_t statement = 0;      ///< the header's first instruction; the poll stands before it
   std::uint64_t cycles = 1;         ///< estimate of a turn, with inner loops that do not poll
-  std::uint32_t turns = 1;          ///< one of so many turns polls, except with strips
+  std::uint32_t turns = 1;          ///< one turn in this many polls, except with strips
   /// Tells the polling turn at no cost, where the loop has such a register; `turns` is then a power
   /// of two. `reg` is noRegister where turns is 1, where there is no such register, and where the
   /// loop may be left repeatedly before that turn comes.
@@ -71,8 +71,9 @@ struct PollSite {
 struct PollRules {
   /// Cycles, at least 1; 5 to 6 us at 1.4 to 1.8 GHz. Shorter loops do not poll.
   std::uint64_t period = 8192;
-  /// Periods from a request until a poll sees it. Where a loop is cut into strips, so many periods
-  /// lie between two polls: between strips the polling thread waits for the word that it reads.
+  /// Periods from a request until a poll sees it. Where a loop is cut into strips, this many
+  /// periods lie between two polls: between strips the polling thread waits for the word that it
+  /// reads.
   std::uint32_t seenWithin = 5;
 
   /// Cycles between polls elsewhere: there a poll looks at the word read at the poll before.

@@ -1,4 +1,4 @@
-// Which assignments of a register reach a use of it.
+// Finds the assignments of a register that reach a use of it.
 #ifndef TALLY_PTX_ANALYSIS_REGISTER_VALUES_H
 #define TALLY_PTX_ANALYSIS_REGISTER_VALUES_H
 

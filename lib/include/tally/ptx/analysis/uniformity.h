@@ -1,4 +1,4 @@
-// Which registers and which branches are the same for all threads of a block, or of a warp.
+// Finds the registers and branches that are the same for all threads of a block, or of a warp.
 #ifndef TALLY_PTX_ANALYSIS_UNIFORMITY_H
 #define TALLY_PTX_ANALYSIS_UNIFORMITY_H
 
@@ -10,7 +10,8 @@
 
 namespace tally::ptx {
 
-/// How much a value may differ between threads; each enumerator includes the previous ones.
+/// The degree to which a value may differ between threads; each enumerator includes the previous
+/// ones.
 enum class Variation : std::uint8_t {
   None,    ///< one value for all threads of a thread block
   Warps,   ///< one value for all threads of a warp, provided that %ntid.x is a multiple of 32
@@ -88,7 +89,7 @@ private:
   std::vector<Variation> variations; ///< of values
   std::vector<Variation> control;    ///< of blocks
   std::vector<Shape> shapes;         ///< of values
-  Variation carry = Variation::None; ///< of the condition code that .cc instructions set
+  Variation carry = Variation::None; ///< variation of the condition code that .cc instructions set
   bool hasLocalParameters = false;
 };
 

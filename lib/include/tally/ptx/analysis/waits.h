@@ -38,7 +38,7 @@ struct WaitFacts {
   std::vector<Finding> findings; ///< one per loop that may wait for any block
 };
 
-/// What the functions called, directly or indirectly, contribute to waiting.
+/// The facts about waiting that called functions, direct and indirect, add.
 struct WaitContext {
   bool isEntry = true;
   bool calleesAidPolling = false;    ///< a callee fences or naps; this counts for every loop

@@ -48,7 +48,7 @@ private:
 
   std::vector<void *> chunks;       ///< the sizes follow from the order
   std::vector<void *> largeObjects; ///< each alone
-  std::size_t used = 0;             ///< of the chunks; `next` is in the last of them
+  std::size_t used = 0;             ///< bytes used of the chunks; `next` is in the last of them
   std::byte *next = nullptr;
   std::size_t left = 0;
 };

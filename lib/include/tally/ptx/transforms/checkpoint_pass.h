@@ -2,7 +2,7 @@
 // inside a block. At the head of a loop the block's threads save the live registers and memory, and
 // leave. A later launch of the same entry resumes there.
 //
-// What it does, besides persistent's loop (persistent_pass.h), where a loop's head is a save point
+// Effect besides persistent's loop (persistent_pass.h), where a loop's head is a save point
 // (analysis/checkpoint_plan.h):
 //
 //   before   LOOP: <turn>; @more bra LOOP;

@@ -1,7 +1,7 @@
 // guard: the grid is launched as it is. Each block polls once on entry; told to yield, it appends
 // its id to a list and leaves. The resume entry runs the blocks of such a list.
 //
-// What it does. First entry: thread 0 polls. It tells the block by a reduction of the barrier at
+// Effect. First entry: thread 0 polls. It tells the block by a reduction of the barrier at
 // which all threads meet, or through a shared word. If the block yields, thread 0 appends its
 // linear id to the list. The user's body follows unchanged.
 //

@@ -1,7 +1,7 @@
 // pause: persistent, with warps that also read the control word inside long loops, and nap there as
 // long as the mode is PAUSE.
 //
-// What it does. The loop of workers is persistent's (persistent_pass.h) without its elastic width:
+// Effect. The loop of workers is persistent's (persistent_pass.h) without its elastic width:
 // where the epoch has not passed and the mode is PAUSE, thread 0 naps before it takes a block. In
 // the loops that analysis/poll_sites.h selects, by the period of PollRules:
 //

@@ -1,7 +1,7 @@
 // persistent: the launch has as many blocks as workers are wanted. Each worker takes virtual blocks
 // from a counter until none is left or it is told to yield.
 //
-// What it does. The body becomes a loop's body. Every exit from it (ret, exit, its end) leads to
+// Effect. The body becomes a loop's body. Every exit from it (ret, exit, its end) leads to
 // the loop's head. There thread 0 polls, takes an index and decodes it into shared memory, and the
 // block meets.
 //

@@ -43,7 +43,7 @@ struct RewrittenKernel {
   const Function *function = nullptr;
   bool selected = true;          ///< by RewriteOptions::selects
   bundle::Kernel layout;         ///< without verdicts: see describe()
-  std::vector<Variant> variants; ///< of the requested kinds, in the order of allKinds
+  std::vector<Variant> variants; ///< variants of the requested kinds, in the order of allKinds
 };
 
 struct RewriteOptions {

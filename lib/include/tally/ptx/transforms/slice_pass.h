@@ -1,6 +1,6 @@
 // slice: the grid runs as boxes of blocks, one launch each. To yield, the host stops issuing boxes.
 //
-// What it does. The variant is launched with a box of the user's grid; tally's parameters hold the
+// Effect. The variant is launched with a box of the user's grid; tally's parameters hold the
 // box's position. Each read of %ctaid becomes physical %ctaid plus the box's offset, each read of
 // %nctaid the user's extent. Nothing else changes.
 //
