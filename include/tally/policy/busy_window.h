@@ -15,13 +15,16 @@ namespace tally {
 
 /// The facts of some busy times. Times in nanoseconds.
 struct BusyFacts {
+  /// From so many times the usual busy time on, one is of another kind: heavy.
+  static constexpr double heavy = 2;
+
   double middle = 0;                ///< mean of the middle half
   double error = 1;                 ///< of `middle`, one standard deviation over `middle`
   double usual = 0;                 ///< the longest of the middle half
   double shortest = 0, longest = 0; ///< of all
-  /// Part of the busy time that is of heavy ones, 0 to 1; and the part in which these have not been
-  /// seen to be heavy yet.
-  double heavyPart = 0, unseenPart = 0;
+  /// The part of heavy ones, 0 to 1: of the number; of the busy time; and of the busy time in which
+  /// they have not shown yet that they are heavy.
+  double heavyNumber = 0, heavyPart = 0, unseenPart = 0;
 };
 
 /// Collects busy times. One thread at a time.
@@ -34,13 +37,13 @@ public:
   /// The number of busy times.
   std::size_t size() const { return times.size(); }
 
-  /// What the busy times say; there have to be at least 4. One is heavy after `heavy` times the
-  /// usual one, above 1.
-  BusyFacts facts(double heavy) {
+  /// What the busy times say; there have to be at least 4. It shows after `shows` times the usual
+  /// one that one is not usual, above 1.
+  BusyFacts facts(double shows) {
     std::sort(times.begin(), times.end());
     std::size_t from = times.size() / 4, to = times.size() - from;
     BusyFacts facts;
-    double sum = 0, squares = 0, all = 0, heavies = 0, unseen = 0;
+    double sum = 0, squares = 0, all = 0, number = 0, heavies = 0, unseen = 0;
     for (std::size_t i = from; i < to; ++i) {
       sum += times[i];
       squares += times[i] * times[i];
@@ -56,11 +59,13 @@ public:
     facts.longest = times.back();
     for (double each : times) {
       all += each;
-      if (each > heavy * facts.usual) {
+      if (each > BusyFacts::heavy * facts.usual) {
+        ++number;
         heavies += each;
-        unseen += heavy * facts.usual;
+        unseen += std::min(shows * facts.usual, each);
       }
     }
+    facts.heavyNumber = number / static_cast<double>(times.size());
     facts.heavyPart = heavies / all;
     facts.unseenPart = unseen / all;
     return facts;

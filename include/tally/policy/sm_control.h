@@ -16,17 +16,17 @@ namespace tally {
 
 /// Measures busy times alone and beside best-effort work on some of the SMs, a window of busy times
 /// for each number of SMs. The slowdown is the ratio of their means, of the middle half of each
-/// window; a window is longer where busy times differ much. A step is the least number of SMs to
+/// window. A window is as long as the slowdown needs to be known: at most 32 times `window`, and
+/// where that is not enough, best-effort work stands aside. A step is the least number of SMs to
 /// which the runtime can confine work (Snapshot::leastSms). "Alone" is beside best-effort work on
 /// its `least` part.
 ///
-///  - Heavy busy times take turns with best-effort work. A busy time is heavy once it has
-///  lasted 1.25
-///    times the usual one, and the allowed slowdown more. Then the work stands aside for its rest.
-///    Long prompts of a generation are heavy. Until then the control takes a heavy busy time to be
-///    slowed by all the SMs that it lacks, and allows for that.
-///  - The number grows by a step while the slowdown that is to be expected of one step more is
-///    allowed. It shrinks when the slowdown is not allowed.
+///  - Heavy busy times take turns with best-effort work. Once a busy time has lasted 1.25 times the
+///    usual one, and the allowed slowdown more, the work stands aside for its rest. Long prompts of
+///    a generation are heavy. Until then the control takes a heavy busy time to be slowed by all
+///    the SMs that it lacks, and allows for that.
+///  - The number at most doubles, while the slowdown that is to be expected is allowed. It shrinks
+///    when the slowdown is not allowed.
 ///  - Sharing has to pay. With a slowdown s, on a part p of the SMs, a busy time B costs
 ///  best-effort
 ///    work s * B * (1 - p), and two yields. Alone it costs B, or B * (1 - least). So requests that
@@ -34,8 +34,8 @@ namespace tally {
 ///  - A window in which best-effort work had little to do says nothing.
 ///  - Where requests queue, and leave so little time that a trial could make the queue grow, there
 ///    is no trial.
-///  - A number that was too large, or did not pay, is tried again much later, and after twice the
-///    time whenever it fails again: a trial makes some requests late.
+///  - A trial that makes a few requests far too late ends at once. A number that was too large, or
+///    did not pay, is tried again much later, and after twice the time whenever it fails again.
 ///  - After `refresh` windows a window alone is measured again.
 ///
 /// One thread at a time.
@@ -45,7 +45,8 @@ struct SmControl {
   std::chrono::nanoseconds cost{std::chrono::microseconds(100)}; ///< of two yields; 0 or more
   std::uint64_t window = 32;   ///< busy times; 16 or more, a multiple of 4
   std::uint64_t refresh = 128; ///< windows; above 0
-  /// How many windows pass before a number that failed is tried again, at first; above 0.
+  /// How many windows pass before a number that failed is tried again, at first; 16 or more. A
+  /// number that failed by little is tried again after a sixteenth of it.
   std::uint64_t betweenTrials = 400;
   std::uint64_t mostBetweenTrials = 6400; ///< the same, at most
 
@@ -66,19 +67,20 @@ struct SmControl {
   std::uint32_t update(const Snapshot &now, const Goal &goal) {
     if (now.leastSms == 0 || now.smCount == 0)
       return 0;
-    if (now.now - looked < mostBetweenLooks)
-      (now.highPriorityActive != 0 ? active : idle) += now.now - looked;
-    looked = now.now;
     auto activeFor = static_cast<double>(now.activeFor.count());
-    if (level != 0 && activeFor > 8 * alone.longest)
-      fail(now, 0); // a queue grows
+    bool isHeavy = activeFor > heavyAfter(goal) * alone.usual;
+    if (now.now - looked < mostBetweenLooks) {
+      (now.highPriorityActive != 0 ? active : idle) += now.now - looked;
+      shared +=
+          now.highPriorityActive != 0 && !isHeavy ? now.now - looked : std::chrono::nanoseconds(0);
+    }
+    looked = now.now;
     if (now.busyPeriods != seen) {
       seen = now.busyPeriods;
       times.add(static_cast<double>(std::max<std::int64_t>(now.busyLast.count(), 1)));
       longer += now.busyLast > goal.target ? 1 : 0;
       judge(now, goal);
     }
-    bool isHeavy = activeFor > heavyAfter(goal) * alone.usual;
     return base(now) + (isHeavy ? 0 : level) * now.leastSms;
   }
 
@@ -88,30 +90,39 @@ private:
     bool isLate = goal.factor == 0 && longer >= 3 && 50 * longer > count;
     if (count != 4 && count % (window / 4) != 0 && !isLate)
       return;
+    if (windowsSoFar == 0)
+      busy = busyNow();
     BusyFacts facts = times.facts(heavyAfter(goal));
-    bool isWhole = count >= window && (isSure(facts, goal) || count >= 16 * window);
+    bool isKnown = count >= window && isSure(facts, goal);
+    bool isWhole = isKnown || count >= 32 * window;
     if (level == 0) {
       if (!isWhole)
         return;
-      alone = facts;
-      noteWindow(facts);
+      noteAlone(facts);
+      noteWindow(facts, 1);
       windows = good = 0;
-      return begin(now, isLate ? 0 : grown(now, goal, 1));
+      return begin(now, isLate || !isKnown ? 0 : grown(now, goal, 1));
     }
     double usual = std::max(facts.middle / alone.middle, 1.0);
     double slowdown = slowdownOf(now, goal, usual, level);
-    bool isFar = count >= window / 4 ? slowdown > 1.05 * allowed(goal)
+    bool isFar = count >= window / 4 ? slowdown > (1.05 + 2 * facts.error) * allowed(goal)
                                      : facts.shortest > 1.5 * allowed(goal) * alone.usual;
     if (!isWhole && !isLate && !isFar)
       return;
-    if (!isLate && !isFar && now.bestEffortRan - ranBefore < active / 2)
+    if (!isLate && !isFar && now.bestEffortRan - ranBefore < shared / 2)
       return begin(now, level);
-    noteWindow(facts);
+    noteWindow(facts, totalOf(now, usual, level));
     ++windows;
-    if (isLate || isFar || slowdown > allowed(goal))
-      return fail(now, good < level ? good : level > first(now) ? level - 1 : 0);
-    if (!pays(now, goal, usual))
-      return fail(now, 0);
+    double unsure = 1 + facts.error + alone.error;
+    bool isSlow = !isKnown || slowdown > unsure * allowed(goal);
+    if (isLate || isFar || isSlow)
+      return fail(now,
+                  good < level         ? good
+                  : level > first(now) ? level - 1
+                                       : 0,
+                  isLate || isFar ? betweenTrials : betweenTrials / 16);
+    if (!pays(now, goal, std::max(usual / unsure, 1.0)))
+      return fail(now, 0, betweenTrials);
     if (windows >= refresh)
       return begin(now, 0);
     if (level >= failed) // the trial succeeded
@@ -121,15 +132,30 @@ private:
   }
   /// Whether the middle is known well enough to judge by it.
   bool isSure(const BusyFacts &facts, const Goal &goal) const {
-    return facts.error <= (allowed(goal) - 1) / 4;
+    return facts.error <= (allowed(goal) - 1) / 3;
   }
-  /// Heavy busy times may be rare: a window may have none. And a load changes.
-  void noteWindow(const BusyFacts &facts) {
+  /// Windows alone of the same load are put together, so that their middle becomes surer.
+  void noteAlone(const BusyFacts &facts) {
+    double known = alone.middle, error = 3 * facts.error * facts.middle;
+    alone = facts;
+    if (known > 0 && std::abs(known - facts.middle) < error) {
+      alone.middle = (3 * known + facts.middle) / 4;
+      alone.error = facts.error / 2;
+    }
+  }
+  /// Heavy busy times may be rare: a window may have none. And a load changes. `slowdown`: of all
+  /// busy time in the window.
+  void noteWindow(const BusyFacts &facts, double slowdown) {
     double weight = windowsSoFar++ == 0 ? 1 : 1.0 / 8;
+    heavyNumber += weight * (facts.heavyNumber - heavyNumber);
     heavyPart += weight * (facts.heavyPart - heavyPart);
     unseenPart += weight * (facts.unseenPart - unseenPart);
-    double all = std::max(static_cast<double>((active + idle).count()), 1.0);
-    busy += weight * (static_cast<double>(active.count()) / all - busy);
+    busy += weight * (busyNow() / slowdown - busy);
+  }
+  /// The busy part of the window's time so far.
+  double busyNow() const {
+    return static_cast<double>(active.count()) /
+           std::max(static_cast<double>((active + idle).count()), 1.0);
   }
   /// The number of steps for the next window, where usual busy times have the slowdown `usual` now:
   /// this number, or a larger one that is worth a trial, at most twice as large.
@@ -150,10 +176,13 @@ private:
     if (slowdownOf(now, goal, expected, next) > allowed(goal))
       return false;
     // A trial must not make a queue grow, even where requests suffer twice what they lose in SMs.
-    return level != 0 || !goal.queues || busy * (1 + 2 * part) < 0.85;
+    return level != 0 || !goal.queues || busy * (1 + 2 * part) < 0.92;
   }
-  void fail(const Snapshot &now, std::uint32_t next) {
-    wait = level == failed ? std::min(2 * wait, mostBetweenTrials) : betweenTrials;
+  /// Goes on with `next` steps. `windowsBetween`: until this number is tried again, where it has
+  /// not failed before.
+  void fail(const Snapshot &now, std::uint32_t next, std::uint64_t windowsBetween) {
+    wait =
+        level == failed ? std::clamp(2 * wait, windowsBetween, mostBetweenTrials) : windowsBetween;
     failed = level;
     good = std::min(good, next);
     retryAt = now.busyPeriods + wait * window;
@@ -164,7 +193,7 @@ private:
     ranBefore = now.bestEffortRan;
     times.clear();
     longer = 0;
-    active = idle = {};
+    active = idle = shared = {};
   }
 
   /// The largest slowdown of busy times. Where requests queue, latencies grow by more than busy
@@ -188,7 +217,7 @@ private:
   /// those behind it late, else of usual ones.
   double slowdownOf(const Snapshot &now, const Goal &goal, double usual, std::uint32_t of) const {
     double taken = partOf(now, of) - partOf(now, 0);
-    double ofHeavy = heavyPart > 0 ? 1 + unseenPart / heavyPart * taken : 1;
+    double ofHeavy = heavyNumber > enough ? 1 + unseenPart / heavyPart * taken : 1;
     return std::max(goal.queues ? totalOf(now, usual, of) : usual, ofHeavy);
   }
   bool pays(const Snapshot &now, const Goal &goal, double usual) const {
@@ -220,7 +249,8 @@ private:
     return static_cast<std::uint32_t>(std::clamp(std::ceil(sms / now.leastSms), 1.0, 1e6));
   }
 
-  static constexpr double caution = 0.7; // the part of the allowed lateness that is used
+  static constexpr double caution = 0.7;  // the part of the allowed lateness that is used
+  static constexpr double enough = 0.005; // heavy ones for them to be seen in a 99th percentile
   // After a longer time without a call the state in between is not known.
   static constexpr std::chrono::nanoseconds mostBetweenLooks{std::chrono::milliseconds(1)};
 
@@ -228,12 +258,14 @@ private:
   std::uint32_t failed = UINT32_MAX;   // the level that was too large last
   std::uint64_t seen = 0, windows = 0; // busyPeriods; windows since the last one alone
   BusyWindow times;
-  std::uint64_t longer = 0;             // those above the target
-  BusyFacts alone;                      // of the last window alone
-  double busy = 1;                      // part of the time in it
-  double heavyPart = 0, unseenPart = 0; // of busy times, in the mean of recent windows
+  std::uint64_t longer = 0; // those above the target
+  BusyFacts alone;          // of the last window alone
+  double busy = 1;          // part of the time in it
+  // Of busy times, in the mean of recent windows (BusyFacts).
+  double heavyNumber = 0, heavyPart = 0, unseenPart = 0;
   std::uint64_t windowsSoFar = 0;
-  std::chrono::nanoseconds active{0}, idle{0}, looked{0}; // of the window; the last call
+  std::chrono::nanoseconds active{0}, idle{0}, shared{0}; // of the window
+  std::chrono::nanoseconds looked{0};                     // the last call
   std::chrono::nanoseconds ranBefore{0};                  // Snapshot::bestEffortRan before it
   std::uint64_t wait = 0, retryAt = 0;                    // windows; busyPeriods
 };
