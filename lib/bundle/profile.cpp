@@ -10,10 +10,11 @@ namespace tally::bundle {
 
 namespace {
 
-constexpr std::string_view profileMagic = "tally-profile ", firstLine = "tally-profile 2";
-constexpr std::string_view wholeName = "whole", untriedName = "untried", endName = "end ";
+constexpr std::string_view profileMagic = "tally-profile ", firstLine = "tally-profile 3";
+constexpr std::string_view wholeName = "whole", untriedName = "untried", endName = "end ",
+                           policyName = "policy ";
 /// Profiles of at most about 8 MB.
-constexpr std::size_t mostEntries = 65536;
+constexpr std::size_t mostEntries = 65536, mostPolicies = 4096;
 
 std::string hex(std::uint64_t value) {
   std::array<char, 17> digits{};
@@ -61,6 +62,15 @@ bool parseEntry(std::string_view line, ProfileKey &key, ProfileFound &found) {
   return shape.empty() && !line.empty();
 }
 
+/// Parses the line of a policy, without its first word.
+bool parsePolicy(std::string_view line, ProfilePolicies &policies) {
+  std::uint64_t program = 0;
+  if (!parseNumber(cut(line, ' '), program, 16) || line.empty())
+    return false;
+  policies.emplace(program, line);
+  return true;
+}
+
 Error at(std::size_t line, const std::string &what) {
   return Error{"line " + std::to_string(line) + ": " + what};
 }
@@ -106,7 +116,13 @@ Result<Profile> parseProfile(std::string_view text) {
   for (std::size_t line = 3; !rest.empty(); ++line) {
     ProfileKey key;
     ProfileFound found;
-    if (!parseEntry(cut(rest, '\n'), key, found))
+    std::string_view entry = cut(rest, '\n');
+    if (entry.starts_with(policyName)) {
+      if (!parsePolicy(entry.substr(policyName.size()), profile.policies))
+        return at(line, "damaged (this is no policy of a profile)");
+      continue;
+    }
+    if (!parseEntry(entry, key, found))
       return at(line, "damaged (this is no entry of a profile)");
     profile.entries.emplace(std::move(key), found);
   }
@@ -117,6 +133,12 @@ std::string printProfile(const Profile &profile) {
   std::string text(firstLine);
   text.append(1, '\n').append(profile.device).append(1, '\n');
   std::size_t count = 0;
+  for (const auto &[program, learnt] : profile.policies) {
+    if (count++ == mostPolicies)
+      break;
+    text.append(policyName).append(hex(program)).append(1, ' ').append(learnt).append(1, '\n');
+  }
+  count = 0;
   for (const auto &[key, found] : profile.entries) {
     if (count++ == mostEntries)
       break;

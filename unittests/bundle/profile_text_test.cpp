@@ -14,10 +14,11 @@ using namespace std::chrono_literals;
 namespace {
 
 Profile some() {
-  Profile profile{"a GPU, driver 13000", {}};
+  Profile profile{"a GPU, driver 13000", {}, {}};
   profile.entries[{1, "one", {64, 1, 1, 32}}] = {Kind::Guard, 5us, 0us};
   profile.entries[{~0ull, "two and a half", {9}}] = {std::nullopt, 3us, 7us};
   profile.entries[{~0ull, "two and a half", {10}}] = {std::nullopt, 0us, 7us};
+  profile.policies = {{0xab, "2000000 40 1080000;"}};
   return profile;
 }
 
@@ -41,7 +42,8 @@ TEST_CASE("profiles are read as they were written") {
   REQUIRE(read);
   CHECK(read->device == some().device);
   CHECK(read->entries == some().entries);
-  auto none = parseProfile(printProfile({"x", {}}));
+  CHECK(read->policies == some().policies);
+  auto none = parseProfile(printProfile({"x", {}, {}}));
   REQUIRE(none);
   CHECK(none->entries.empty());
 }
@@ -49,16 +51,16 @@ TEST_CASE("profiles are read as they were written") {
 TEST_CASE("what is wrong with a profile has a line") {
   std::string good = printProfile(some());
   CHECK(wrongIn("") ==
-        "line 1: this is no profile of tally's, which begins with 'tally-profile 2'");
+        "line 1: this is no profile of tally's, which begins with 'tally-profile 3'");
   CHECK(startsWith(wrongIn("#!/bin/sh\n"), "line 1: this is no profile"));
-  CHECK(startsWith(wrongIn("tally-profile 3\n"), "line 1: a profile of another version"));
-  CHECK(startsWith(wrongIn("tally-profile 2\n"), "line 1: damaged (the file ends here"));
+  CHECK(startsWith(wrongIn("tally-profile 4\n"), "line 1: a profile of another version"));
+  CHECK(startsWith(wrongIn("tally-profile 3\n"), "line 1: damaged (the file ends here"));
   CHECK(
-      startsWith(wrongIn(good.substr(0, good.size() - 1)), "line 6: damaged (the file ends here"));
+      startsWith(wrongIn(good.substr(0, good.size() - 1)), "line 7: damaged (the file ends here"));
   std::string other = good;
   other[other.find("guard")] = 'G';
-  CHECK(startsWith(wrongIn(other), "line 6: damaged (this checksum"));
-  std::string head = "tally-profile 2\nd\n", good3 = "1 guard 5 0 1,1,1,1,1,1,0,0,0,0 one\n";
+  CHECK(startsWith(wrongIn(other), "line 7: damaged (this checksum"));
+  std::string head = "tally-profile 3\nd\n", good3 = "1 guard 5 0 1,1,1,1,1,1,0,0,0,0 one\n";
   CHECK(wrongIn(sealed(head + good3)) == "nothing");
   for (const char *line :
        {"\n", "g guard 5 0 1,1,1,1,1,1,0,0,0,0 one\n", "1 gourd 5 0 1,1,1,1,1,1,0,0,0,0 one\n",
@@ -68,5 +70,11 @@ TEST_CASE("what is wrong with a profile has a line") {
     CAPTURE(line);
     CHECK(wrongIn(sealed(head + good3 + line)) ==
           "line 4: damaged (this is no entry of a profile)");
+  }
+  CHECK(wrongIn(sealed(head + "policy 1f a text\n" + good3)) == "nothing");
+  for (const char *line :
+       {"policy\n", "policy \n", "policy 1f\n", "policy 1f \n", "policy g a text\n"}) {
+    CAPTURE(line);
+    CHECK(startsWith(wrongIn(sealed(head + good3 + line)), "line 4: damaged (this is no "));
   }
 }

@@ -225,6 +225,32 @@ TEST_CASE("in the lane: launches are measured as they come, and the best way is 
   CHECK(found->kind == Kind::Guard);
 }
 
+TEST_CASE("what a policy has learnt is there in the next run of the program") {
+  struct Learning : PriorityPolicy {
+    std::string learnt;
+    std::string memory() const { return learnt; }
+    void recall(std::string_view text) { learnt = std::string(text) + "+"; }
+  };
+  Folder folder;
+  for (const char *expected : {"+", "++"}) {
+    ProfileStore store(folder.file(), gpu());
+    CHECK(store.warning() == "");
+    {
+      Harness harness(1, {Kind::Guard}, Learning(), 0, &store);
+      CHECK(!harness.dispatcher->step());
+      harness.now += 2s; // the dispatcher's thread keeps the text while it runs
+      CHECK(!harness.dispatcher->step());
+      CHECK(store.policyMemory() == expected);
+    }
+    REQUIRE(store.save());
+  }
+  ProfileStore last(folder.file(), gpu());
+  CHECK(last.policyMemory() == "++");
+  last.putPolicyMemory("two\nlines");
+  last.putPolicyMemory("");
+  CHECK(last.policyMemory() == "++");
+}
+
 TEST_CASE("profiles on disk: written whole, with what others have put there, and read back") {
   Folder folder;
   ProfileStore::Key one{1, "one", {1, 2, 3, 4, 5, 6, 0, 0, 0, 7}}, two{~0ull, "two", {9}};

@@ -172,6 +172,65 @@ TEST_CASE("SMs beside requests: of two kinds of requests more are needed to know
   CHECK(served.serve(control, goal, 1024) != 0);
 }
 
+TEST_CASE("SMs beside requests: a later run begins with the number that was found") {
+  SmControl::Goal loose{1.25, 0ns, true}, tight{1.1, 0ns, true};
+  SmControl control;
+  Served first;
+  first.slowdown = 0.3;
+  std::uint32_t found = first.serve(control, loose, 1000);
+  REQUIRE(found > 32);
+  CHECK(control.memory() != "");
+  for (auto [goal, sms] : {std::pair(loose, found), std::pair(tight, 24u)}) {
+    SmControl again;
+    again.cost = 50us; // so that fewer SMs are worth a trial
+    again.recall(control.memory());
+    Served later;
+    later.slowdown = 0.3;
+    CHECK(later.serve(again, goal, 32) == sms);
+  }
+  // Requests of another length are others.
+  SmControl other;
+  other.recall(control.memory());
+  Served longer;
+  longer.alone = 2ms;
+  longer.period = 20ms;
+  CHECK(longer.serve(other, loose, 32) == 16);
+  // A number that turns out to be too large is not kept.
+  Served worse;
+  worse.slowdown = 4;
+  SmControl wrong;
+  wrong.recall(control.memory());
+  CHECK(worse.serve(wrong, loose, 32) == found);
+  CHECK(worse.serve(wrong, loose, 32) == 0);
+  CHECK(wrong.memory() == "");
+}
+
+TEST_CASE("found numbers of SMs: the text is read as it was written, and another one ignored") {
+  FoundSms found;
+  CHECK(found.text() == "");
+  found.note(2e6, {40, 1.08});
+  found.note(1e6, {16, 1});
+  CHECK(found.text() == "2000000 40 1080000;1000000 16 1000000;");
+  FoundSms read(found.text());
+  REQUIRE(read.find(2.1e6));
+  CHECK(read.find(2.1e6)->sms == 40);
+  CHECK(read.find(2.1e6)->slowdown == 1.08);
+  CHECK(!read.find(2.3e6));
+  read.limit(2e6, 20);
+  CHECK(read.find(2e6)->slowdown == doctest::Approx(1.04));
+  read.limit(1e6, 0);
+  CHECK(read.text() == "2000000 20 1040000;");
+  for (int i = 0; i < 20; ++i) // eight at most
+    read.note(1e6 * std::pow(2, i), {8, 1});
+  CHECK(!read.find(1e6));
+  CHECK(FoundSms(read.text()).text() == read.text());
+  for (const char *text : {"x", "1", "1 2", "1 2 3", "1 2 1000000", "0 8 1000000;", "5 0 1000000;",
+                           "5 8 999999;", "5 70000 1000000;", "5 8 1000000;5", "-5 8 1000000;"}) {
+    CAPTURE(text);
+    CHECK(FoundSms(text).text() == "");
+  }
+}
+
 TEST_CASE("a window of busy times: what it says of usual and of heavy ones") {
   BusyWindow window;
   for (double each : {3.0, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 14.0})

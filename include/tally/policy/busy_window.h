@@ -37,7 +37,7 @@ public:
   /// The number of busy times.
   std::size_t size() const { return times.size(); }
 
-  /// What the busy times say; there have to be at least 4. It shows after `shows` times the usual
+  /// What the busy times say; there has to be at least 1. It shows after `shows` times the usual
   /// one that one is not usual, above 1.
   BusyFacts facts(double shows) {
     std::sort(times.begin(), times.end());

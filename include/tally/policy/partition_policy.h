@@ -51,6 +51,11 @@ struct PartitionPolicy {
     return decision;
   }
 
+  /// What `beside` found, for recall() in a later run.
+  std::string memory() const { return beside.memory(); }
+  /// Takes what an earlier run found.
+  void recall(std::string_view text) { beside.recall(text); }
+
 private:
   std::uint32_t confined(const Snapshot &now) {
     beside.least = share.least;

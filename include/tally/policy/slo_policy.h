@@ -99,6 +99,11 @@ struct SloPolicy {
     return decision;
   }
 
+  /// What `beside` found, for recall() in a later run.
+  std::string memory() const { return beside.memory(); }
+  /// Takes what an earlier run found.
+  void recall(std::string_view text) { beside.recall(text); }
+
 private:
   static std::chrono::nanoseconds partOf(std::chrono::nanoseconds time, double part) {
     return std::chrono::nanoseconds(

@@ -6,11 +6,15 @@
 #define TALLY_POLICY_SM_CONTROL_H
 
 #include "tally/policy/busy_window.h"
+#include "tally/policy/found_sms.h"
 #include "tally/policy/policy.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace tally {
 
@@ -84,6 +88,12 @@ struct SmControl {
     return base(now) + (isHeavy ? 0 : level) * now.leastSms;
   }
 
+  /// The numbers of SMs that the control has found so far, as a line for recall() in a later run.
+  std::string memory() const { return found.text(); }
+  /// Takes the numbers of an earlier run: beside busy times of the same length alone the first
+  /// trial has the number found then. Ignores a text that is none of memory().
+  void recall(std::string_view text) { found = FoundSms(text); }
+
 private:
   void judge(const Snapshot &now, const Goal &goal) {
     std::size_t count = times.size();
@@ -101,7 +111,7 @@ private:
       noteAlone(facts);
       noteWindow(facts, 1);
       windows = good = 0;
-      return begin(now, isLate || !isKnown ? 0 : grown(now, goal, 1));
+      return begin(now, isLate || !isKnown ? 0 : start(now, goal));
     }
     double usual = std::max(facts.middle / alone.middle, 1.0);
     double slowdown = slowdownOf(now, goal, usual, level);
@@ -128,6 +138,7 @@ private:
     if (level >= failed) // the trial succeeded
       failed = UINT32_MAX;
     good = level;
+    found.note(alone.middle, {level * now.leastSms, usual});
     begin(now, grown(now, goal, usual));
   }
   /// Whether the middle is known well enough to judge by it.
@@ -157,23 +168,35 @@ private:
     return static_cast<double>(active.count()) /
            std::max(static_cast<double>((active + idle).count()), 1.0);
   }
+  /// The number of steps of the first window beside best-effort work.
+  std::uint32_t start(const Snapshot &now, const Goal &goal) const {
+    if (std::optional<FoundSms::Number> known = found.find(alone.middle))
+      for (std::uint32_t next = known->sms / now.leastSms; next >= first(now); --next)
+        if (mayHave(now, goal, 1 + (known->slowdown - 1) * next * now.leastSms / known->sms, next))
+          return next;
+    return grown(now, goal, 1);
+  }
   /// The number of steps for the next window, where usual busy times have the slowdown `usual` now:
   /// this number, or a larger one that is worth a trial, at most twice as large.
   std::uint32_t grown(const Snapshot &now, const Goal &goal, double usual) const {
     std::uint32_t least = std::max(level + 1, first(now));
     for (std::uint32_t next = std::max(least, 2 * level); next >= least; --next)
-      if (mayHave(now, goal, usual, next))
+      if (mayHave(now, goal, expected(usual, next), next))
         return next;
     return level;
   }
+  /// The slowdown of usual busy times on `next` steps, where it is `usual` now. It grows with the
+  /// number of SMs, and a little faster.
+  double expected(double usual, std::uint32_t next) const {
+    double growth = next == level + 1 ? 1 : 1.25;
+    return level == 0 ? 1 : 1 + growth * (usual - 1) * next / level;
+  }
+  /// Whether a trial of `next` steps is allowed, where usual busy times would be slowed by `usual`.
   bool mayHave(const Snapshot &now, const Goal &goal, double usual, std::uint32_t next) const {
     double part = partOf(now, next) - partOf(now, 0);
     if (partOf(now, next) > most || (next >= failed && now.busyPeriods < retryAt))
       return false;
-    // The slowdown grows with the number of SMs, and a little faster.
-    double growth = next == level + 1 ? 1 : 1.25;
-    double expected = level == 0 ? 1 : 1 + growth * (usual - 1) * next / level;
-    if (slowdownOf(now, goal, expected, next) > allowed(goal))
+    if (slowdownOf(now, goal, usual, next) > allowed(goal))
       return false;
     // A trial must not make a queue grow, even where requests suffer twice what they lose in SMs.
     return level != 0 || !goal.queues || busy * (1 + 2 * part) < 0.92;
@@ -185,6 +208,7 @@ private:
         level == failed ? std::clamp(2 * wait, windowsBetween, mostBetweenTrials) : windowsBetween;
     failed = level;
     good = std::min(good, next);
+    found.limit(alone.middle, next * now.leastSms);
     retryAt = now.busyPeriods + wait * window;
     begin(now, next);
   }
@@ -258,6 +282,7 @@ private:
   std::uint32_t failed = UINT32_MAX;   // the level that was too large last
   std::uint64_t seen = 0, windows = 0; // busyPeriods; windows since the last one alone
   BusyWindow times;
+  FoundSms found;
   std::uint64_t longer = 0; // those above the target
   BusyFacts alone;          // of the last window alone
   double busy = 1;          // part of the time in it

@@ -27,6 +27,9 @@ constexpr Nanoseconds worthArming = 100us;
 /// How long after a request more requests are expected.
 constexpr Nanoseconds requestsAreExpected = 20ms;
 
+/// Interval at which the policy's knowledge is kept: a process may end without close().
+constexpr Nanoseconds keepInterval = 1s;
+
 /// How long the dispatcher leaves the driver to a call that woke.
 constexpr Nanoseconds longestWakingCall = 20us;
 
@@ -67,6 +70,8 @@ Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control,
   this->options.lane.limitsSms =
       this->options.policy.limitsSms() && this->options.lane.confinedSizes.empty();
   this->options.lane.headroom = &highPriority.headroom();
+  if (const ProfileStore *profiles = this->options.lane.profiles)
+    this->options.policy.recall(profiles->policyMemory());
   // Set even if launches use other kinds: the other kinds act on the epoch alone.
   if (contains(this->options.lane.kinds, Kind::Checkpoint))
     control.setRequestMode(TALLY_CONTROL_CHECKPOINT);
@@ -81,6 +86,7 @@ void Dispatcher::close() {
     thread.join();
   }
   armedLimit.end();
+  keepPolicy();
   // Lanes wait for their work on the device, so paused work must go on.
   if (control.isPausing())
     pauses.release(PauseEnd::Closed);
@@ -206,11 +212,21 @@ bool Dispatcher::step() {
   return monitor() || progress;
 }
 
+/// Keeps what the policy has learnt, for a later run.
+void Dispatcher::keepPolicy() {
+  if (ProfileStore *profiles = options.lane.profiles)
+    profiles->putPolicyMemory(options.policy.memory());
+}
+
 bool Dispatcher::monitor() {
   Nanoseconds now = options.lane.clock();
   if (now - lastMonitored < monitorInterval && highPriority.untilRest().count() != 0)
     return false;
   lastMonitored = now;
+  if (now - lastKept > keepInterval) {
+    lastKept = now;
+    keepPolicy();
+  }
   if (neighbours && now - lastNoted > noteInterval) {
     lastNoted = now;
     highPriority.noteCalls();

@@ -122,6 +122,7 @@ private:
   void expectPausing() const override { pauses.expect(); }
   bool leavesDriver() const;
   bool monitor();
+  void keepPolicy();
   void run();
   void tellNeighbours(bool hasWork);
   void rest(Nanoseconds idleFor);
@@ -144,7 +145,7 @@ private:
   BusyTimes busyTimes; // of high-priority work
   Turnarounds turnarounds;
   Nanoseconds lastImplicit{0}; // time at which an implicit scope was last seen open
-  Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
+  Nanoseconds lastMonitored{0}, lastNoted{0}, lastKept{0}, armedAt{0};
 
   Sleeper sleeper;
   std::atomic<bool> stopping{false};

@@ -51,55 +51,69 @@ std::string ProfileStore::defaultPath(const DeviceInfo &device) {
 }
 
 ProfileStore::ProfileStore(std::string path, const DeviceInfo &device)
-    : path(std::move(path)), device(describe(device)) {
+    : path(std::move(path)), device(describe(device)),
+      program(bundle::hashOf(readAll("/proc/self/cmdline").value_or(""))) {
   std::optional<std::string> text = readAll(this->path);
   if (!text)
     return;
-  Result<Entries> known = parse(*text);
-  if (known)
-    entries = std::move(*known);
+  if (Result<bundle::Profile> read = parse(*text))
+    known = std::move(*read);
   else
-    said = this->path + ": " + known.error().message + "; it is ignored, and replaced";
+    said = this->path + ": " + read.error().message + "; it is ignored, and replaced";
 }
 
-Result<ProfileStore::Entries> ProfileStore::parse(const std::string &text) const {
+Result<bundle::Profile> ProfileStore::parse(const std::string &text) const {
   Result<bundle::Profile> read = bundle::parseProfile(text);
-  if (!read)
-    return read.error();
-  if (read->device != device)
+  if (read && read->device != device)
     return Error{"line 2: of another device or driver than " + device};
-  return std::move(read->entries);
+  return read;
 }
 
 std::optional<ProfileStore::Found> ProfileStore::find(const Key &key) const {
   std::unique_lock lock(mutex);
-  auto known = entries.find(key);
-  return known == entries.end() ? std::nullopt : std::optional(known->second);
+  auto entry = known.entries.find(key);
+  return entry == known.entries.end() ? std::nullopt : std::optional(entry->second);
 }
 
 void ProfileStore::put(const Key &key, const Found &found) {
   if (key.kernel.find('\n') != std::string::npos)
     return;
   std::unique_lock lock(mutex);
-  entries[key] = found;
-  added[key] = found;
+  known.entries[key] = added.entries[key] = found;
+}
+
+std::string ProfileStore::policyMemory() const {
+  std::unique_lock lock(mutex);
+  auto entry = known.policies.find(program);
+  return entry == known.policies.end() ? std::string() : entry->second;
+}
+
+void ProfileStore::putPolicyMemory(const std::string &text) {
+  if (text.empty() || text.find('\n') != std::string::npos)
+    return;
+  std::unique_lock lock(mutex);
+  if (std::string &kept = known.policies[program]; kept != text)
+    kept = added.policies[program] = text;
 }
 
 Result<void> ProfileStore::save() {
   std::unique_lock lock(mutex);
-  if (added.empty())
+  if (added.entries.empty() && added.policies.empty())
     return {};
-  Entries all = added;
+  bundle::Profile all = added;
+  all.device = device;
   if (std::optional<std::string> text = readAll(path))
-    if (Result<Entries> others = parse(*text))
-      all.merge(*others);
+    if (Result<bundle::Profile> others = parse(*text)) {
+      all.entries.merge(others->entries);
+      all.policies.merge(others->policies);
+    }
   std::error_code failed;
   fs::create_directories(fs::path(path).parent_path(), failed);
   // A name with the process's number, so that two processes that write at a time do not mix.
   std::string temporary = path + "." + std::to_string(getpid());
   {
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    file << bundle::printProfile({device, std::move(all)});
+    file << bundle::printProfile(all);
     file.close();
     if (!file) {
       fs::remove(temporary, failed);
@@ -109,7 +123,7 @@ Result<void> ProfileStore::save() {
   fs::rename(temporary, path, failed);
   if (failed)
     return Error{path + ": " + failed.message()};
-  added.clear();
+  added = {};
   return {};
 }
 

@@ -31,20 +31,24 @@ public:
 
   std::optional<Found> find(const Key &key) const;
   void put(const Key &key, const Found &found);
+  /// What this process's policy learnt in an earlier run of the same command line; empty: nothing.
+  std::string policyMemory() const;
+  /// Keeps what the policy has learnt; not the empty text.
+  void putPolicyMemory(const std::string &text);
   /// Writes the entries put since the last save() to the file, together with entries that other
   /// processes have written meanwhile; writes all or nothing. Does nothing without new entries.
   Result<void> save();
 
 private:
-  using Entries = bundle::ProfileEntries;
-  /// Reads the entries of a file's text; the error names the fault in the text.
-  Result<Entries> parse(const std::string &text) const;
+  /// Reads a file's text; the error names the fault in the text.
+  Result<bundle::Profile> parse(const std::string &text) const;
 
   const std::string path;
-  std::string device; ///< the device's name in the file
+  const std::string device;    ///< the device's name in the file
+  const std::uint64_t program; ///< the hash of this process's command line
   std::string said;
   mutable std::mutex mutex;
-  Entries entries, added;
+  bundle::Profile known, added; ///< of `added` all is in `known` as well
 };
 
 } // namespace tally::runtime

@@ -1,12 +1,14 @@
 // Measurements of a program's launches in earlier runs (TALLY_PROFILE=on). The runtime writes the
 // profile for the next run; tally-ptxopt reads it for the next build. A text file:
 //
-//   tally-profile 2
+//   tally-profile 3
 //   DEVICE                                  its name, and the driver's version
+//   policy PROGRAM TEXT                     of each program: what its policy has learnt
 //   HASH KIND HIGH BLOCK SHAPE KERNEL       of each module, kernel and launch shape
 //   end CHECKSUM                            hashOf() all before this line
 //
-// HASH is the bundle's moduleHash; HASH and CHECKSUM are in hexadecimal digits. KIND is the kind of
+// HASH is the bundle's moduleHash, PROGRAM the hashOf() a command line; HASH, PROGRAM and CHECKSUM
+// are in hexadecimal digits. TEXT is the policy's own. KIND is the kind of
 // the best variant, `whole` for the user's kernel, `untried` where none was tried. HIGH and BLOCK
 // are in nanoseconds, SHAPE is ten numbers with commas.
 #ifndef TALLY_BUNDLE_PROFILE_H
@@ -42,10 +44,13 @@ struct ProfileFound {
 };
 
 using ProfileEntries = std::map<ProfileKey, ProfileFound>;
+/// Of each program, the text of its policy, without newlines.
+using ProfilePolicies = std::map<std::uint64_t, std::string>;
 
 struct Profile {
   std::string device;
   ProfileEntries entries;
+  ProfilePolicies policies;
 };
 
 /// Blocks known to take at most this long are never stopped inside, whatever the bound: the runtime
@@ -55,7 +60,8 @@ inline constexpr std::chrono::nanoseconds shortBlock{20000};
 
 /// The Error begins with the number of the wrong line: "line 3: …".
 Result<Profile> parseProfile(std::string_view text);
-/// Prints at most some 65,000 entries; names of kernels must not hold newlines.
+/// Prints at most some 65,000 entries and 4,096 programs' policies; names of kernels must not hold
+/// newlines.
 std::string printProfile(const Profile &profile);
 
 } // namespace tally::bundle

@@ -11,6 +11,6 @@ def hash_of(data):
 
 
 out, *entries = sys.argv[1:]
-text = "".join(line + "\n" for line in ["tally-profile 2", "a GPU, driver 13000", *entries]).encode()
+text = "".join(line + "\n" for line in ["tally-profile 3", "a GPU, driver 13000", *entries]).encode()
 with open(out, "wb") as file:
     file.write(text + b"end %x\n" % hash_of(text))
