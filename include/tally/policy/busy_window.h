@@ -18,13 +18,14 @@ struct BusyFacts {
   /// From so many times the usual busy time on, one is of another kind: heavy.
   static constexpr double heavy = 2;
 
-  double middle = 0;                ///< mean of the middle half
-  double error = 1;                 ///< of `middle`, one standard deviation over `middle`
-  double usual = 0;                 ///< the longest of the middle half
-  double shortest = 0, longest = 0; ///< of all
-  /// The part of heavy ones, 0 to 1: of the number; of the busy time; and of the busy time in which
-  /// they have not shown yet that they are heavy.
-  double heavyNumber = 0, heavyPart = 0, unseenPart = 0;
+  double middle = 0;      ///< mean of the middle half
+  double error = 1;       ///< of `middle`, one standard deviation over `middle`
+  double usual = 0;       ///< the longest of the middle half
+  double shortest = 0;    ///< of all
+  double longest = 0;     ///< of all
+  double heavyNumber = 0; ///< part of the busy times that are heavy, 0 to 1
+  double heavyPart = 0;   ///< part of all busy time that is of heavy ones, 0 to 1
+  double unseenPart = 0;  ///< part of all busy time in which these have not shown yet, 0 to 1
 };
 
 /// Collects busy times. One thread at a time.
