@@ -45,6 +45,9 @@ struct Requests {
   /// A closed loop instead: the next request comes so long after the end of the one before.
   std::optional<Nanoseconds> think;
   std::uint64_t seed = 1;
+  /// Whether requests that wait for each other are one busy time, as where Tally sees requests by
+  /// a stream's calls. False: each is a request scope of its own.
+  bool merged = true;
   /// Part of the SMs that a request fills, 0 to 1; taken in turn, not empty. Best-effort work may
   /// use the rest beside it.
   std::vector<double> fills{1};

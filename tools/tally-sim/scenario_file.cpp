@@ -127,6 +127,7 @@ void readRequests(const Object &object, Requests &to, std::optional<Error> &erro
     members.time("think_us", think);
     to.think = think;
   }
+  members.flag("merged", to.merged);
   members.numbers("fills", to.fills, 0, 1);
   members.numbers("slowdown", to.slowdown, 0, 100);
   auto seed = static_cast<double>(to.seed);

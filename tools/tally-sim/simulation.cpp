@@ -88,10 +88,12 @@ private:
     device.startRequest(work, [this, arrival = arrival] {
       latencies.push_back(device.now() - arrival);
       bool goesOn = !waiting.empty();
+      if (goesOn && scenario.requests.merged)
+        begin(); // one busy time with this one
       static_cast<void>(high.endRequest());
-      isBusy = false;
-      if (goesOn)
+      if (goesOn && !scenario.requests.merged)
         begin();
+      isBusy = goesOn;
       if (scenario.requests.think)
         arrive();
     });
