@@ -231,8 +231,7 @@ private:
   int number;
   std::size_t count = 0;
   unsigned predicates = 0, floats = 0, words = 0, pointers = 0, address = 0, labels = 0;
-  std::vector<unsigned> readableFloats,
-      readableWords; ///< registers assigned on every path to this place
+  std::vector<unsigned> readableFloats, readableWords; ///< assigned on every path to this place
 };
 
 Traits chooseTraits(std::mt19937_64 &random) {

@@ -28,8 +28,7 @@ struct Ratio {
 struct Row {
   double blockMicroseconds = 0; ///< time of a block of the user's kernel: time / waves
   std::uint32_t waves = 0;
-  std::optional<Ratio>
-      ratios[std::size(tally::allKinds)]; ///< empty if the kernel has no such variant
+  std::optional<Ratio> ratios[std::size(tally::allKinds)]; ///< empty without a variant
 };
 
 /// A device with the bundle's module. Errors of the device end the run as std::runtime_error.
