@@ -173,8 +173,7 @@ __device__ __forceinline__ bool gather(const Splits &splits, const Place &tile, 
 /// Each warp moves its sums through its own part of shared memory, some rows at a time, so that
 /// each thread stores whole pieces.
 template <class Shape> struct Staging {
-  static constexpr int stride =
-      Shape::warpN + 8; // floats: pairs of neighbouring rows use other banks
+  static constexpr int stride = Shape::warpN + 8; // floats: adjacent rows use other banks
   static constexpr int warps = Shape::warpsM * Shape::warpsN;
   static constexpr int rows = Shape::warpM % 32 == 0 ? 32 : 16;
   static constexpr int floats = rows * stride, bytes = warps * floats * 4;

@@ -10,10 +10,7 @@
 namespace workloads::short_attention {
 
 constexpr int queries = 16, keys = 128, headSizes = 64, threads = 256;
-constexpr int stride =
-    headSizes + 2; // halves: the lanes read words of their rows from different banks
-
-/// out[position][head] = softmax(q k^T * scale) v; `qkv` is [sequence][3 * heads * headSize].
+constexpr int stride = headSizes + 2; // halves: adjacent rows begin on different banks
 /// sequence <= 128; headSize even, <= 64. Grid: ceil(sequence / 16), heads. Block: 256.
 static __global__ void __launch_bounds__(threads)
     shortAttention(const __half *qkv, __half *out, int sequence, int headSize, float scale) {
