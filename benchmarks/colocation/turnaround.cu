@@ -80,7 +80,7 @@ long long clockDifference(cudaStream_t stream) {
         best = std::max(best, static_cast<long long>(now - hostNanoseconds()));
         last = now;
       }
-  // What the query left behind.
+  // Clears the error that the query left.
   static_cast<void>(cudaGetLastError());
   check(cudaFreeHost(word), "cudaFreeHost");
   return best;

@@ -21,7 +21,7 @@ using namespace launch_times;
 /// Launches between synchronisations: far fewer than the driver queues, so that no launch waits.
 constexpr int launchesPerRound = 128;
 
-/// What is measured beside what.
+/// The best-effort work beside the measured launches.
 struct Beside {
   const char *name = "no best-effort work";
   bool stream = false, heldBack = false;

@@ -110,7 +110,7 @@ class Measurement:
         self.wrong += trainer.ask("stop", 0, 1)["wrong"]
         trainer.end()
         if seed == 1:
-            server = self.server()  # nobody waits
+            server = self.server()  # no best-effort work waits
             self.serve(server, "serve", seed)
             self.costs.insert(0, ("nobody waits", server.ask("cost", self.arguments.pairs)))
             server.end()

@@ -1,4 +1,4 @@
-// A model that serves requests in an open loop, and one that trains from a thread of its own.
+// A model that serves requests in an open loop, and a model that trains from a thread of its own.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_SERVICE_H
 #define TALLY_BENCHMARKS_WORKLOADS_SERVICE_H
 
