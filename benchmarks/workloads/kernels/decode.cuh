@@ -10,7 +10,7 @@ namespace workloads::decode {
 
 constexpr int warps = 8;
 
-/// y = W x + bias + residual, then the activation, in f16; or in f32 to `wide`. W is
+/// W x + bias + residual, then the activation: in f16 to `y`, and in f32 to `wide`. W is
 /// [outputs][inputs]; a warp has an output. inputs: a multiple of 8. The kernel skips null
 /// arguments. Grid: ceil(outputs / 8). Block: 256.
 static __global__ void __launch_bounds__(warps * 32)

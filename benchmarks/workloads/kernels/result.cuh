@@ -9,8 +9,8 @@ namespace workloads::product {
 enum class Activation { none, gelu, relu, tanh };
 
 /// Destination of the sums, by pieces of 8 columns, all of them aligned: x = scale * sum + bias +
-/// residual; `before` gets x, `out` gets f(x). The store skips null pointers. `sums`, if set, gets
-/// x in f32 instead.
+/// residual; `before` gets x, `out` gets f(x), and `sums` gets x in f32. The store skips null
+/// pointers.
 struct Result {
   __half *out = nullptr;
   float *sums = nullptr;
