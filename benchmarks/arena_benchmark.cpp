@@ -1,7 +1,8 @@
-// Signalling between two processes by the arena: how long from raise() in one to onRaise() in the
-// other (by CLOCK_MONOTONIC, which both read), and what raise() and withdraw() cost their caller.
+// Signalling between two processes by the arena: the time from raise() in one process to onRaise()
+// in the other (by CLOCK_MONOTONIC, which both read), and the time that raise() and withdraw()
+// take.
 //   build/benchmarks/arena_benchmark
-// The counters p50 and p99 are nanoseconds; raise_p50 is what the call took that woke a sleeper.
+// The counters p50 and p99 are nanoseconds; raise_p50 is the time of a call that woke a sleeper.
 #include "arena/arena_watcher.h"
 
 #include "arena_folder.h"
@@ -22,10 +23,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How a watcher waits for the next change.
+/// The way in which a watcher waits for the next change.
 enum class Watch { Spins, Sleeps, Idle };
 
-/// Another process with a watcher, which notes in its slot when it was told.
+/// Another process with a watcher, which writes the instant of its notification to its slot.
 class Watching {
 public:
   Watching(const ArenaFolder &folder, Watch how) : process(fork()) {
@@ -102,8 +103,7 @@ void signal(benchmark::State &state, Watch how) {
   state.counters["raise_p50"] = quantile(calls, 0.5);
 }
 
-/// A scope, opened and closed, with nobody who has to be woken; with and without a process that
-/// watches.
+/// Opens and closes a scope while no process sleeps; with and without a process that watches.
 void raiseAndWithdraw(benchmark::State &state, std::optional<Watch> watched) {
   ArenaFolder folder;
   std::optional<Watching> watching;
@@ -120,7 +120,7 @@ void raiseAndWithdraw(benchmark::State &state, std::optional<Watch> watched) {
   }
 }
 
-/// The same inside of an open scope, as all but the first of several requests are.
+/// The same inside an open scope, like every overlapping request but the first.
 void raiseInside(benchmark::State &state) {
   ArenaFolder folder;
   auto slot = std::move(*folder.open()->claim(0, "signalling"));

@@ -1,6 +1,6 @@
-// How fast the emulator executes, in thread-instructions a second on one core.
+// Speed of the emulator, in thread-instructions a second on one core.
 //   build/benchmarks/emulator_benchmark
-// The demand is 50 million on an ordinary core, for a kernel such as the first.
+// The target is 50 million on an ordinary core, for a kernel like the first.
 #include "tally/emulator/machine.h"
 #include "tally/ptx/syntax/parser.h"
 
@@ -56,7 +56,7 @@ tile:
 )";
 }
 
-// Every lane takes its own number of rounds: the other end of the scale.
+// Every lane takes its own number of turns: the other end of the scale.
 const std::string divergent = header + R"(
 .visible .entry kernel(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)
 {

@@ -1,5 +1,5 @@
-# cmake -D OBJECT=FILE … -P PackedNames.cmake: makes all names of the object local but those that
-# package/global_names.txt has. Its COMDAT groups must be gone (--force-group-allocation): a linker that took
+# cmake -D OBJECT=FILE … -P PackedNames.cmake: makes all names of the object local, except the names
+# in package/global_names.txt. Its COMDAT groups must be gone (--force-group-allocation): a linker that took
 # another object's copy of a group would leave references to local names of the group without a
 # target.
 #

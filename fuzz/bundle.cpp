@@ -1,5 +1,6 @@
-// Any bytes are a bundle that is written back as it was read, or an error; also behind a header
-// that vouches for them, since else the checksum would stop nearly all.
+// Any bytes give an error, or a bundle that is written back unchanged. The target also tries them
+// behind a header with the right checksum, since otherwise the checksum would reject nearly all
+// inputs.
 #include "fuzzer.h"
 
 #include "tally/bundle/bundle_reader.h"
@@ -41,7 +42,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
   std::string_view bytes = fuzz::textOf(data, size);
   readBack(bytes);
   readBack(fileOf(bytes));
-  // A whole file's payload under a header of its own.
+  // The payload of a whole file under a header of its own.
   if (size > bundle::headerBytes)
     readBack(fileOf(bytes.substr(bundle::headerBytes)));
   return 0;

@@ -1,4 +1,4 @@
-// Any bytes are an ELF file whose sections lie inside it, or an error.
+// Any bytes give an error, or an ELF file whose sections lie inside the file.
 #include "fuzzer.h"
 
 #include "tally/bundle/bundle_reader.h"

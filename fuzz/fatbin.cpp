@@ -1,5 +1,5 @@
-// Any bytes are containers whose entries stay unchanged, or an error that names an offset; entries
-// that can be decompressed are written and read back the same.
+// Any bytes give an error that names an offset, or containers whose entries stay unchanged. Entries
+// that can be decompressed are written and read back unchanged.
 #include "fuzzer.h"
 
 #include "tally/bundle/fatbin.h"

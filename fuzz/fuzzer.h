@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-/// One input. Returns 0; whatever is wrong ends the process.
+/// Runs one input. Returns 0; any failure ends the process.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size);
 
 namespace tally::fuzz {
@@ -18,7 +18,7 @@ inline std::string_view textOf(const std::uint8_t *data, std::size_t size) {
   return {reinterpret_cast<const char *>(data), size};
 }
 
-/// Ends the run where `holds` is false.
+/// Ends the run if `holds` is false.
 inline void require(bool holds, std::string_view what) {
   if (holds)
     return;

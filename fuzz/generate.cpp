@@ -1,5 +1,5 @@
-// The bytes are a tree of the generator's: kernels that are well-formed and strange, through the
-// whole pipeline. Every one must parse, and its variants pass the structural check.
+// The bytes are a tree of the generator: well-formed but unusual kernels, through the whole
+// pipeline. Every kernel must parse, and its variants must pass the structural check.
 #include "fuzzer.h"
 
 #include "generator/emitter.h"
@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned maxDepth = 5;
 constexpr auto lastKind = static_cast<std::uint32_t>(NodeKind::LookBack);
 
-/// Numbers from the input, zeros behind its end.
+/// Numbers from the input, and zeros behind its end.
 class Bytes {
 public:
   Bytes(const std::uint8_t *data, std::size_t size) : data(data), left(size) {}

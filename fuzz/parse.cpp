@@ -1,4 +1,5 @@
-// Any bytes are a module that prints back as it came, or a diagnostic that lies in the text.
+// Any bytes give a module that prints back unchanged, or a diagnostic whose position lies in the
+// text.
 #include "fuzzer.h"
 
 #include "tally/ptx/syntax/parser.h"

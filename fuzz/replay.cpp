@@ -36,5 +36,5 @@ int main(int argc, char **argv) {
       }
   }
   fmt::print("{} inputs\n", files);
-  return files == 0; // a run over nothing is no test
+  return files == 0; // a run without any file tests nothing
 }

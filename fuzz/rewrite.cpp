@@ -1,5 +1,6 @@
-// Whatever parses goes through analyses and passes: no assertion, no crash, and every variant
-// passes the structural check. Read body by body it becomes the same, or is no PTX either.
+// Every module that parses goes through analyses and passes: no assertion fails, nothing crashes,
+// and every variant passes the structural check. A parse body by body gives the same module, or
+// also rejects the text.
 #include "fuzzer.h"
 
 #include "tally/ptx/syntax/parser.h"

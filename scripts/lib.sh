@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the scripts beside this share: installing what is missing, configuring, building.
-# To be sourced by them; not a program of its own.
+# Functions of the scripts beside this file: installing missing packages, configuring, building.
+# The scripts source this file; it is no program of its own.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -8,12 +8,12 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$top/scripts/wheels.sh"
 build="$top/build"
 jobs=$(nproc)
-# Reads the machine code of older toolkits too.
+# This version also reads the machine code of older toolkits.
 nvdisasm_version=13.5.37
 
 say() { printf '== %s\n' "$*" >&2; }
 
-# Runs a command whose output matters only when it fails: quietly "$log" "$@".
+# Runs a command and shows its output only after a failure: quietly "$log" "$@".
 quietly() {
   local log=$1
   shift
@@ -26,7 +26,7 @@ quietly() {
 
 installed() { [ "$(dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null)" = "ii " ]; }
 
-# The newest LLVM of 22 to 19 that is installed whole, else the newest that apt offers.
+# The newest complete installation of LLVM 22 to 19, else the newest that apt offers.
 llvm_version() {
   local version
   for version in 22 21 20 19; do
@@ -51,7 +51,7 @@ missing_packages() {
   done
 }
 
-# Runs its arguments as root: directly, by sudo, or not at all, and then says what to run.
+# Runs its arguments as root: directly, by sudo, or not at all, and then prints the command to run.
 as_root() {
   if [ "$(id -u)" = 0 ]; then
     "$@"
@@ -73,7 +73,7 @@ need_root_for() {
   exit 1
 }
 
-# Once: a fresh machine has no list of packages.
+# Runs only once: a fresh machine has no list of packages.
 look_up_packages() {
   [ -z "${looked_up:-}" ] || return 0
   local log
@@ -84,7 +84,7 @@ look_up_packages() {
   looked_up=yes
 }
 
-# Installs packages of lists that apt has.
+# Installs packages from apt's present lists.
 install() {
   local log
   log=$(mktemp)
@@ -102,7 +102,7 @@ install_missing() {
   local version missing
   version=$(llvm_version)
   if [ -z "$version" ] || [ -n "$(missing_packages "llvm-$version-dev" "llvm-$version-tools")" ]; then
-    # Which LLVM there is shows only after an update.
+    # The available versions of LLVM show only after an update.
     missing=$(missing_packages ${version:+"llvm-$version-dev" "llvm-$version-tools"})
     [ -n "$version" ] || missing+="llvm-19-dev llvm-19-tools"
     local line="apt-get update && apt-get install -y --no-install-recommends $missing"
@@ -120,7 +120,7 @@ install_missing() {
   fi
 }
 
-# install_more PACKAGE...: what a script needs beside that; @ in a name is the version of LLVM.
+# install_more PACKAGE...: installs further packages of a script; @ in a name is the version of LLVM.
 install_more() {
   local missing
   command -v apt-get >/dev/null || return 0
@@ -132,7 +132,7 @@ install_more() {
   install $missing
 }
 
-# install_for_tests PACKAGE...: what only some tests need, which are skipped without it.
+# install_for_tests PACKAGE...: installs packages of single tests, which are skipped without them.
 install_for_tests() {
   local missing
   command -v apt-get >/dev/null || return 0
@@ -144,7 +144,7 @@ install_for_tests() {
   install_more "$@"
 }
 
-# The CUDA Toolkit's disassembler, by pip, where the toolkit was installed without it.
+# Fetches the CUDA Toolkit's disassembler by pip, if the toolkit was installed without it.
 fetch_nvdisasm() {
   local folder=$build/nvdisasm wheel=nvidia-cuda-nvdisasm
   if ! command -v nvcc >/dev/null || command -v nvdisasm >/dev/null || [ -x "$folder/bin/nvdisasm" ]; then
@@ -161,7 +161,7 @@ fetch_nvdisasm() {
   rm -rf "${folder:?}/$wheel-$nvdisasm_version"
 }
 
-# nvcc is optional; where it is not on the PATH it is usually here.
+# nvcc is optional. If it is not on the PATH, it is usually in this folder.
 find_cuda() {
   if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then
     PATH="/usr/local/cuda/bin:$PATH"
@@ -169,7 +169,7 @@ find_cuda() {
   fi
 }
 
-# By the preset release, or another one that builds in the same folder: BUILD_PRESET=ci.
+# Configures by the preset release, or by another preset of the same folder: BUILD_PRESET=ci.
 configure() {
   mkdir -p "$build"
   say "configuring"
@@ -177,7 +177,7 @@ configure() {
   grep -E '^-- (LLVM|No LLVM|CUDA Toolkit|No CUDA)' "$build/configure.log" >&2 || true
 }
 
-# One in ten of ninja's lines.
+# Shows one in ten of ninja's lines.
 show_progress() {
   local line tenth shown=-1
   while IFS= read -r line; do
@@ -190,7 +190,7 @@ show_progress() {
   done
 }
 
-# build_targets TARGET...: all of them when none is named.
+# build_targets TARGET...: builds the targets, or all targets without a name.
 build_targets() {
   local log="$build/build.log" arguments=()
   [ $# -gt 0 ] && arguments=(--target "$@")

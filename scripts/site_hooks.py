@@ -1,17 +1,19 @@
-"""What mkdocs does to a page of docs/ on the way to the site (mkdocs.yml), so that the pages are written for git hosts alone."""
+"""Changes that mkdocs makes to a page of docs/ for the site (mkdocs.yml). The pages themselves are written for git
+hosts alone."""
 import pathlib
 import posixpath
 import re
 import shutil
 
 link = re.compile(r"(?<!!)\[((?:[^\[\]`]|`[^`]*`)*)\]\(([^)\s]+)\)")
-# Where scripts/check has made them.
+# scripts/check writes the API pages here.
 api_pages = pathlib.Path("build/api/html").resolve()
 item = re.compile(r"([-*]|\d+\.) ")
 
 
 def led_out(found, folder, repository):
-    """A link to a file outside of docs/: into the repository, or what it is a link on, with the path as its title."""
+    """A link to a file outside of docs/: with `repository` a link into it, else the link's text with the path as its
+    title."""
     path, _, heading = found[2].partition("#")
     if not path or re.match(r"[a-z]+:", path):
         return found[0]
@@ -31,7 +33,7 @@ def on_page_markdown(markdown, page, config, files):
             fenced = not fenced
         elif not fenced:
             line = link.sub(lambda found: led_out(found, folder, config.repo_url), line)
-            # There a list ends a paragraph; here it takes an empty line.
+            # On git hosts a list ends a paragraph; in mkdocs it needs an empty line.
             if item.match(line) and out and out[-1].strip() and not item.match(out[-1]) and not out[-1].startswith(" "):
                 out.append("")
         out.append(line)

@@ -1,10 +1,11 @@
-# What scripts/toolkits and test/hooks/toolkits share: parts of CUDA Toolkits and CMakes out of the wheels of PyPI.
-# To be sourced; not a program of its own. `folder` names where they lie; what is there is not fetched again.
+# Functions of scripts/toolkits and test/hooks/toolkits: parts of CUDA Toolkits and CMakes from the wheels of
+# PyPI. The scripts source this file; it is no program of its own. `folder` names the folder of the parts; the
+# functions do not fetch a part twice.
 
-# has_pip: whether wheels can be fetched at all.
+# has_pip: whether the machine can fetch wheels.
 has_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
-# fetch NAME VERSION: the newest wheel of NAME-VERSION.*, unpacked to $folder/NAME-VERSION.
+# fetch NAME VERSION: unpacks the newest wheel of NAME-VERSION.* to $folder/NAME-VERSION.
 fetch() {
   local to=$folder/$1-$2 wheel=$folder/wheel-$1-$2
   [ -d "$to" ] && return
@@ -16,7 +17,8 @@ fetch() {
   python3 -m zipfile -e "$wheel"/*.whl "$to.part" && rm -rf "$wheel" && mv "$to.part" "$to"
 }
 
-# lay_out VERSION: a toolkit's folder as CMake looks for one, at $folder/cuda-VERSION. Its nvcc says its version alone.
+# lay_out VERSION: lays out a toolkit's folder for CMake, at $folder/cuda-VERSION. Its nvcc only prints its
+# version.
 lay_out() {
   local version=$1 to=$folder/cuda-$1 parts part
   case $version in

@@ -1,5 +1,5 @@
-// Training that attends: a block has a tile of queries, and goes over all keys of its head, with a
-// softmax that is corrected as greater scores come.
+// Training with attention: a block has a tile of queries and goes over all keys of its head, with a
+// running softmax, which each greater score corrects.
 #ifndef TALLY_BENCHMARKS_COLOCATION_ATTENTION_CUH
 #define TALLY_BENCHMARKS_COLOCATION_ATTENTION_CUH
 
@@ -11,12 +11,12 @@ struct Attention {
   static constexpr unsigned width = 64;   ///< of a query, key, value
   static constexpr unsigned queries = 64; ///< of a block
   static constexpr unsigned keys = 32;    ///< of a turn
-  static constexpr unsigned own = 4;      ///< queries of a thread, and places of their results
-  static constexpr unsigned across = 16;  ///< threads that have the same queries
+  static constexpr unsigned own = 4;      ///< queries of a thread, and result columns of each query
+  static constexpr unsigned across = 16;  ///< threads that share the same queries
 };
 
-// Scores are whole numbers from -3 to 3 and weights powers of two, so that sums over up to 2^16
-// keys are exact: the results do not depend on how they are summed.
+// Scores are whole numbers from -3 to 3 and weights are powers of two, so sums over up to 2^16 keys
+// are exact: the results do not depend on the order of the additions.
 
 /// Three ones in each query.
 static __global__ void fillQueries(float *memory, unsigned count) {
@@ -36,7 +36,7 @@ static __global__ void fillKeysAndValues(float *keys, float *values, unsigned co
 __device__ inline float4 &fourAt(float *at) { return *reinterpret_cast<float4 *>(at); }
 __device__ inline float4 fourAt(const float *at) { return *reinterpret_cast<const float4 *>(at); }
 
-/// Brings a thread's part of `count` rows, turned by 90 degrees, to a tile in shared memory.
+/// Copies a thread's part of `count` rows, transposed, to a tile in shared memory.
 template <unsigned count, unsigned stride>
 __device__ inline void turnTo(float (&tile)[Attention::width][stride], const float *rows) {
   for (unsigned i = threadIdx.x * 4; i < count * Attention::width; i += threads * 4) {
@@ -56,7 +56,7 @@ template <class Combine> __device__ inline float overQuery(float value, Combine 
   return value;
 }
 
-/// Keys and values of a head are `stride` rows apart from the next one's; the first `length` count.
+/// Keys and values of successive heads are `stride` rows apart; only the first `length` rows count.
 static __global__ void __launch_bounds__(threads)
     attend(const float *queries, const float *keys, const float *values, unsigned *results,
            unsigned stride, unsigned length) {
@@ -105,7 +105,7 @@ static __global__ void __launch_bounds__(threads)
     fourAt(&weightTile[lane][first]) = {score[0][0], score[0][1], score[0][2], score[0][3]};
     fourAt(&weightTile[lane + A::across][first]) = {score[1][0], score[1][1], score[1][2],
                                                     score[1][3]};
-    // A query's weights are its own half warp's.
+    // Only the query's own half warp uses its weights.
     __syncwarp();
 #pragma unroll
     for (unsigned i = 0; i < A::keys; ++i) {
@@ -129,7 +129,7 @@ static __global__ void __launch_bounds__(threads)
   }
 }
 
-/// Looks at four results of each query.
+/// Checks four results of each query.
 static __global__ void countRightAttention(const float *queries, const float *keys,
                                            const float *values, const unsigned *results,
                                            unsigned stride, unsigned length, unsigned launches,
@@ -148,7 +148,7 @@ static __global__ void countRightAttention(const float *queries, const float *ke
 #pragma unroll
     for (unsigned i = 0; i < A::width; ++i)
       score += own[i] * keys[key * A::width + i];
-    // The greatest score need not be known where it is small.
+    // Scores are small, so the sum needs no correction by the greatest score.
     float weight = exp2f(score);
     total += weight;
     sum += weight * values[key * A::width + at];

@@ -1,4 +1,4 @@
-// Training that reads memory, far more than the L2 holds.
+// Training that reads far more memory than the L2 holds.
 #ifndef TALLY_BENCHMARKS_COLOCATION_BANDWIDTH_CUH
 #define TALLY_BENCHMARKS_COLOCATION_BANDWIDTH_CUH
 
@@ -7,10 +7,11 @@
 namespace colocation {
 
 struct Reading {
-  static constexpr unsigned atOnce = 4; ///< reads of a thread under way
+  static constexpr unsigned atOnce = 4; ///< reads of a thread in flight
   static constexpr unsigned perRound = atOnce * threads;
 
-  /// Where a block begins: anywhere, so that blocks which run at a time do not read the same.
+  /// The place where a block begins to read: scattered, so that concurrent blocks read different
+  /// memory.
   static __device__ unsigned first(unsigned block) {
     return block * 2654435761u / threads * threads;
   }
@@ -27,10 +28,11 @@ static __global__ void fillForReading(uint4 *memory, unsigned count) {
     memory[i] = Reading::at(i);
 }
 
-/// `mask`: the memory's elements, a power of two, less 1.
+/// `mask`: the number of the memory's elements, a power of two, minus 1.
 static __global__ void readMemory(const uint4 *memory, unsigned mask, unsigned *sums, int rounds) {
   unsigned at = Reading::first(blockIdx.x) + threadIdx.x, sum = 0;
-  // As many reads are under way as it says; the compiler is to add none.
+  // Each thread has exactly `atOnce` reads in flight; the pragma keeps the compiler from adding
+  // more.
 #pragma unroll 1
   for (int r = 0; r < rounds; ++r, at += Reading::perRound) {
     uint4 read[Reading::atOnce];
@@ -53,7 +55,8 @@ static __global__ void countRightSums(const unsigned *sums, unsigned mask, int r
     atomicAdd(right, 1ull);
 }
 
-/// Each block reads its part of at most 2 GiB once, round and round.
+/// Each block reads its part of at most 2 GiB once; the places wrap around at the end of the
+/// memory.
 class Bandwidth final : public Training {
 public:
   Bandwidth(unsigned blocks, int rounds, unsigned outputs)

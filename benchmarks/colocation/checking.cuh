@@ -1,5 +1,5 @@
-// Inputs that a kernel can make anew wherever it needs them, and results that are counted where
-// they lie.
+// Inputs that a kernel can compute again wherever it needs them, and a count of wrong results on
+// the device.
 #ifndef TALLY_BENCHMARKS_COLOCATION_CHECKING_CUH
 #define TALLY_BENCHMARKS_COLOCATION_CHECKING_CUH
 
@@ -7,11 +7,11 @@
 
 namespace colocation {
 
-/// A word that looks like chance, the same for one index.
+/// A pseudo-random word; equal indices give equal words.
 __device__ inline unsigned wordAt(unsigned index) { return (index ^ index >> 15) * 2654435761u; }
 
-/// All of `all` results but those that are right: `countRight(stream, count)` launches a kernel
-/// that adds their number to *count, on a stream of high priority.
+/// Returns the number of wrong results among `all`. `countRight(stream, count)` launches a kernel
+/// on a stream of high priority that adds the number of right results to *count.
 template <class CountRight> std::size_t wrongOf(std::size_t all, CountRight countRight) {
   Buffer<unsigned long long> count(1);
   cudaStream_t stream = makeStream(priorities().high);

@@ -1,13 +1,13 @@
-// Requests on a stream of high priority beside training on one of low priority. The program knows
-// nothing of tally: colocation_plain is what CUDA's stream priorities give, colocation what tally
-// does. colocation.py runs both and prints the table.
+// Requests on a stream of high priority beside training on a stream of low priority. The program
+// does not use tally: colocation_plain shows the effect of CUDA's stream priorities, colocation the
+// effect of tally. colocation.py runs both and prints the table.
 //
 //   colocation [--KEY=VALUE...]
 //
 // Prints one line of JSON for each phase of --phases: `alone` (requests only; `untrained` is the
-// same for who puts it in front of all training), `flushed` (with the L2 overwritten between them),
-// `train` (training only, for --seconds), `both`; `launches` and `launches-beside` (what a kernel
-// of the requests takes the device back to back).
+// same phase under another name, for a run before all training), `flushed` (with the L2 overwritten
+// between requests), `train` (training only, for --seconds), `both`; `launches` and
+// `launches-beside` (device time of a request's kernel when kernels run back to back).
 #include "attention.cuh"
 #include "bandwidth.cuh"
 #include "phases.cuh"
@@ -27,9 +27,9 @@ Options defaults() {
       {"period-us", "1000"},   // between two arrivals, on average
       {"training", "compute"}, // compute, bandwidth, gemm, attention
       {"blocks", "67584"},     // of a training kernel
-      {"waves", "0"},          // times as many blocks as run at a time, where it is not 0
+      {"waves", "0"},          // if not 0: the multiple of the resident blocks
       {"block-us", "10"},      // that a training block takes
-      {"block-rounds", "0"},   // instead of block-us, where it is not 0
+      {"block-rounds", "0"},   // instead of block-us, if not 0
       {"step", "16"},          // training kernels between two synchronisations
       {"streams", "1"},        // of the training
       {"seconds", "0.5"},      // of the phase `train`

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """P99 of requests beside training: alone, on plain stream priorities, under tally; one table.
 
-Each repetition runs colocation_plain and colocation one after the other with the same arrivals, so that
-every ratio is of one run, over the same requests alone. `alone` is the plain program that has trained and does
-not now: a launch takes the device longer from the first training kernel on (docs/history/results-2026-11.md), `untrained` is
-the same before. P99s are of all repetitions' requests together; in brackets the lowest and the highest of the
-single repetitions. `late by place`: by how many microseconds a request is later than the same one alone,
-medians of those that come to an idle server, of the first that waits behind such a one, of the second, and of
-the others. A P99 is made of the last ones, and of stalls of the host: `stalled` is, in thousandths, for how much
-of the time that servers wait for their next request somebody else has their core. `hooks, alone` is the relinked
-program without training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput
-over what it has alone, divided by 1 - A, the fraction of the time in which no request was served; beside it,
-tally's throughput over the low-priority stream's, whose requests wait. A run of a program during which other
-machines had the CPUs is made again (cores.py).
+Each repetition runs colocation_plain and colocation one after the other with the same arrivals, so every ratio is of
+one run, over the same requests alone. `alone` is the plain program after a training that has ended: a launch takes
+the device longer from the first training kernel on (docs/history/results-2026-11.md). `untrained` is the plain
+program before any training. P99s are of all repetitions' requests together; brackets hold the lowest and the highest
+of the single repetitions. `late by place` is the time in microseconds by which a request is later than the same
+request alone: medians of the requests that come to an idle server, of the first request that waits behind such a
+request, of the second, and of all later ones. The later requests and stalls of the host determine the P99. `stalled`
+is the part, in thousandths, of the servers' waiting time in which another process had the server's core. `hooks,
+alone` is the relinked program without training; `L2 flushed` is a lower bound for every scheduler. Best effort is
+training throughput over the throughput alone, divided by 1 - A, the fraction of the time in which the server served
+no request; the next column is tally's throughput over the throughput of the low-priority stream, whose requests
+wait. If other machines used the CPUs during a run, the script repeats the run (cores.py).
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ measurements = cores.Measurements()
 
 
 def run_and_hear(program, environment=None, **options):
-    """Its phases by name, and what it wrote to standard error."""
+    """The program's phases by name, and its standard error."""
     command = [program] + [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
 
     def measure():
@@ -54,11 +54,11 @@ def median(values):
     return percentile(values, 0.5)
 
 
-PLACES = ["0", "1", "2", "3+"]  # 0: came to an idle server, 1: the first that waited behind that one
+PLACES = ["0", "1", "2", "3+"]  # 0: came to an idle server, 1: the first request that waited behind request 0
 
 
 def places(arrivals, latency):
-    """Of each request its place in the server's busy period; one server, in the order of arrival."""
+    """For each request its place in the server's busy period; one server, in the order of arrival."""
     found, free = [], float("-inf")
     for arrival, took in zip(arrivals, latency):
         found.append(found[-1] + 1 if arrival < free else 0)
@@ -67,7 +67,7 @@ def places(arrivals, latency):
 
 
 def layers_of(plain, request_us, graph):
-    """As many kernels as make a request that long, in a program that has trained."""
+    """The number of kernels that make a request of `request_us`, in a program that has trained."""
     probe = 60
     phase = run(plain, phases="train,alone", layers=probe, graph=graph, requests=200,
                 period_us=2000, block_rounds=1)["alone"]
@@ -76,18 +76,18 @@ def layers_of(plain, request_us, graph):
 
 
 def rounds_of(plain, block_us, **training):
-    """The turns of a training block's loop that make it take so long."""
+    """The turns of a training block's loop that take `block_us`."""
     return run(plain, phases="untrained", block_us=block_us, requests=1, **training)["untrained"]["block_rounds"]
 
 
 class Cell:
-    """One row: all repetitions of one request length and one kind of training."""
+    """One row of the table: all repetitions of one request length and one kind of training."""
 
     def __init__(self):
         self.latency = {}
         self.ratios = {}
         self.first = {}
-        self.alone = {}  # of the requests that a column has, which may be fewer
+        self.alone = {}  # for the requests of a column, which may be fewer
         self.late = {}  # by place
         self.stalled = {}
         self.best_effort = {"low": [], "tally": []}
@@ -118,12 +118,12 @@ class Cell:
         return p99(self.latency[name]) / p99(self.alone[name])
 
     def lateness(self, name):
-        """Microseconds by which a request is later than the same one of `alone`, medians by place."""
+        """Microseconds by which a request is later than the same request of `alone`, medians by place."""
         late = self.late[name]
         return ", ".join(f"{median(late[place]):.0f}" if place in late else "-" for place in PLACES)
 
     def over_low(self):
-        """Tally's training over the low-priority stream's; a dash where that was too short to end a step."""
+        """Tally's training throughput over the low-priority stream's; a dash if the latter ended no step."""
         low = mean(self.raw["low"])
         return f"{mean(self.raw['tally']) / low:.3f}" if low else "-"
 

@@ -1,5 +1,6 @@
-// Programs that other programs drive: commands come one a line, answers likewise, as JSON. Instants
-// are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.
+// Programs that other programs drive. Each line of the input is a command, each line of the output
+// an answer in JSON. Instants are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine
+// share.
 #ifndef TALLY_BENCHMARKS_COLOCATION_COMMANDS_CUH
 #define TALLY_BENCHMARKS_COLOCATION_COMMANDS_CUH
 
@@ -30,10 +31,10 @@ inline double percentile(std::vector<double> values, double fraction) {
 }
 inline double median(const std::vector<double> &values) { return percentile(values, 0.5); }
 
-/// Reads what stands behind its name, and prints its answer.
+/// Reads the words behind the command's name, and prints the command's answer.
 using Command = void (*)(std::istream &words);
 
-/// Until the input ends. Returns the program's exit status.
+/// Obeys commands until the input ends. Returns the program's exit status.
 inline int obey(const std::map<std::string, Command> &commands) {
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -50,7 +51,7 @@ inline int obey(const std::map<std::string, Command> &commands) {
   return 0;
 }
 
-/// One server of each kind that was asked for, since a server gives nothing back.
+/// Returns one server per requested kind and keeps it, since a server never frees its memory.
 template <class Kind> Kind &serverOf(const ServerOptions &options) {
   struct Known {
     unsigned layers;

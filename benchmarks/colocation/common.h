@@ -1,4 +1,4 @@
-// What programs that share a GPU need of CUDA and of the clock.
+// Helpers for CUDA and for the clock, shared by the programs that share a GPU.
 #ifndef TALLY_BENCHMARKS_COLOCATION_COMMON_H
 #define TALLY_BENCHMARKS_COLOCATION_COMMON_H
 
@@ -38,8 +38,8 @@ inline cudaStream_t makeStream(int priority) {
   return stream;
 }
 
-/// `kernelsPerStep` over the time between two steps' ends, of those in [begin, end]; 0 where there
-/// are not two.
+/// Kernels a second: `kernelsPerStep` over the mean time between ends of steps within [begin, end];
+/// 0 if fewer than two steps ended there.
 inline double kernelsPerSecond(const std::vector<Clock::time_point> &ends, double kernelsPerStep,
                                Clock::time_point begin, Clock::time_point end) {
   std::vector<Clock::time_point> within;

@@ -1,18 +1,19 @@
-"""What a virtual machine hides of its CPUs. It may not tell which are two threads of one core; the system then puts a
-program's threads on both, and figures depend on where. That shows in time: two busy threads of one core take it from
-each other. And it may lend its CPUs to others meanwhile, which it does tell."""
+"""Facts about CPUs that a virtual machine hides. The machine may hide which CPUs are two threads of one core; the
+system then puts a program's threads on both, and figures depend on the placement. Timing shows such pairs: two busy
+threads of one core slow each other down. The machine may also give its CPUs to other machines meanwhile; it reports
+that time."""
 import multiprocessing
 import os
 import time
 
 TRIAL = 0.008  # seconds
 TRIES = 3  # to measure something
-STOLEN = 0.02  # of one CPU's time: what others may have had of all CPUs together while something was measured
-SHARED = 0.85  # of what a CPU does alone; two threads of one core do 0.5 to 0.7 each
+STOLEN = 0.02  # fraction of one CPU's time: largest stolen time of all CPUs together during an undisturbed measurement
+SHARED = 0.85  # fraction of a CPU's speed alone; two threads of one core reach 0.5 to 0.7 each
 
 
 def siblings_told(cpus):
-    """Whether the system knows of CPUs that share a core: then it keeps threads apart itself."""
+    """Whether the system knows which CPUs share a core: then the system keeps threads apart itself."""
     for cpu in cpus:
         try:
             with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") as file:
@@ -24,7 +25,7 @@ def siblings_told(cpus):
 
 
 def turns(cpu, begin, seconds):
-    """How often a loop goes around on that CPU from `begin` on."""
+    """The number of turns of a loop on that CPU from `begin` on."""
     os.sched_setaffinity(0, {cpu})
     while time.perf_counter() < begin:
         pass
@@ -37,7 +38,7 @@ def turns(cpu, begin, seconds):
 
 
 class Trials:
-    """Whether two CPUs share a core, by trial."""
+    """Measures whether two CPUs share a core."""
 
     def __enter__(self):
         self.pool = multiprocessing.get_context("fork").Pool(2)
@@ -52,15 +53,16 @@ class Trials:
         return [each.get() for each in waiting][0]
 
     def share(self, first, second):
-        """Twice, and the better counts: something else may have had a CPU once."""
+        """Measures twice and takes the better count, since another process may have used a CPU once."""
         alone = max(self.count(first) for _ in range(2))
         return max(self.count(first, second) for _ in range(2)) < SHARED * alone
 
 
 def one_of_each(cpus, share):
-    """Those of `cpus` to use: of two that `share` says to share a core, the first. A partner of the first or, where that
-    has none here, the second is looked for among all others, and asked for twice, since a trial may have been disturbed;
-    machines number all cores alike, so the rest are asked for the same distance alone."""
+    """The CPUs of `cpus` to use: the first CPU of each pair that `share` reports as one core. The function searches
+    all other CPUs for a partner of the first CPU or, if that has no partner in `cpus`, of the second. It asks
+    `share` twice about each pair, since another process may have disturbed a trial. Machines number all cores alike,
+    so the other CPUs are tested at the same distance alone."""
     cpus = sorted(cpus)
     distance = next((other - cpu for cpu in cpus[:2] for other in cpus
                      if other > cpu and share(cpu, other) and share(cpu, other)), None)
@@ -72,7 +74,7 @@ def one_of_each(cpus, share):
 
 
 def apart():
-    """Those of this process's CPUs to use: one of each core where the system does not know of cores, else all."""
+    """The CPUs of this process to use: one of each core if the system does not know the cores, else all."""
     cpus = os.sched_getaffinity(0)
     if siblings_told(cpus):
         return cpus
@@ -81,19 +83,19 @@ def apart():
 
 
 def keep_apart():
-    """Leaves this process, and those that it starts, the CPUs of apart()."""
+    """Restricts this process and its future children to the CPUs of apart()."""
     os.sched_setaffinity(0, apart())
 
 
 def stolen():
-    """Seconds for which all CPUs together had something to run and the machine that they are part of ran others."""
+    """Seconds for which the CPUs together had work but the host ran other machines."""
     with open("/proc/stat") as file:
         return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def undisturbed(measure, tries=TRIES, stolen=stolen, clock=time.monotonic):
-    """What `measure` finds, at the first of so many tries in which others did not have the CPUs, or at the last; and
-    the number of tries, and whether they had them at the last."""
+    """Calls `measure` until other machines leave the CPUs alone during the call, at most `tries` times. Returns the
+    last result, the number of tries, and whether the last try was disturbed."""
     for count in range(1, tries + 1):
         began, before = clock(), stolen()
         found = measure()
@@ -104,7 +106,7 @@ def undisturbed(measure, tries=TRIES, stolen=stolen, clock=time.monotonic):
 
 
 class Measurements:
-    """Of a benchmark: measured as undisturbed() does."""
+    """The measurements of a benchmark, each made by undisturbed()."""
 
     def __init__(self):
         self.tried = []
@@ -115,19 +117,19 @@ class Measurements:
         return found
 
     def said(self):
-        """How many were disturbed, for people."""
+        """The number of disturbed measurements, as a sentence."""
         return disturbed(disturbances(self.tried))
 
 
 def disturbances(rows):
-    """Of what undisturbed() says of tries: how many there are, how many were measured again, and of how many others had the CPUs
-    at the last try too."""
+    """Counts over the tries that undisturbed() returned: the number of measurements, the number of repeated ones,
+    and the number of those disturbed at the last try too."""
     rows = [row for row in rows if "tries" in row]
     return {"cells": len(rows), "again": sum(row["tries"] > 1 for row in rows), "still": sum(row["disturbed"] for row in rows)}
 
 
 def disturbed(counts):
-    """The same in words; none of an old measurement, which does not say."""
+    """The same counts as a sentence; an empty text for an old measurement, which has no counts."""
     if not counts["cells"]:
         return ""
     return (f"{counts['again']} of {counts['cells']} measurements were made again, as other machines had had the CPUs of this one; "

@@ -1,10 +1,10 @@
-// Requests beside matrix products of cuBLAS, whose kernels have no variants. The program knows
-// nothing of tally: gemm_plain is what CUDA's stream priorities give, gemm what tally does. gemm.py
-// runs both and prints the table.
+// Requests beside matrix products of cuBLAS, whose kernels have no variants. The program does not
+// use tally: gemm_plain shows the effect of CUDA's stream priorities, gemm the effect of tally.
+// gemm.py runs both and prints the table.
 //
 //   gemm [--KEY=VALUE...]
 //
-// Prints lines as colocation does, with `kernel_us`, what a product takes when it is alone.
+// Prints lines as colocation does, with `kernel_us`, the time of a product alone.
 #include "phases.cuh"
 
 #include <cublas_v2.h>
@@ -36,8 +36,9 @@ void check(cublasStatus_t status, const char *what) {
   std::exit(1);
 }
 
-/// Multiplies a matrix by one that moves its columns by one place, again and again, on a stream of
-/// the lowest priority. So a product that is left out or made twice shows, and all is exact.
+/// Multiplies a matrix by a permutation matrix that moves its columns by one place, again and
+/// again, on a stream of the lowest priority. The arithmetic is exact, so a product that is left
+/// out or made twice shows.
 class Products {
 public:
   Products(unsigned n, unsigned step) : n(n), step(step) {
@@ -54,7 +55,7 @@ public:
     move = upload(shift);
     for (__half *&each : buffers)
       each = upload(first);
-    // What is set up by the first call is none of what is measured.
+    // Excludes the setup of the first call from the measurement.
     multiply();
     multiply();
     colocation::check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
@@ -87,7 +88,7 @@ public:
   double kernelsPerSecond(Clock::time_point begin, Clock::time_point end) const {
     return colocation::kernelsPerSecond(ends, step, begin, end);
   }
-  /// Elements that are not what as many products give.
+  /// Number of elements that differ from the result of as many products.
   std::size_t wrong() const {
     std::vector<__half> found(count());
     colocation::check(cudaMemcpy(found.data(), buffers[made % 2], count() * sizeof(__half),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """P99 of requests beside cuBLAS, whose kernels cannot yield; one table.
 
-Each repetition runs gemm_plain, and gemm as it is and with green contexts of some of the SMs for the
-kernels that cannot yield, one after the other with the same arrivals; ratios as colocation.py has them.
+Each repetition runs gemm_plain, gemm with its defaults, and gemm with green contexts of some of the SMs for the
+kernels that cannot yield, one after the other with the same arrivals. colocation.py defines the ratios.
 """
 import argparse
 import json

@@ -12,7 +12,7 @@
 
 namespace colocation {
 
-/// One layer of a request: reads its weights, computes, writes what the next one starts from.
+/// One layer of a request: reads its weights, computes, and writes the input of the next layer.
 static __global__ void layer(const float4 *weights, float *activations, int rounds) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   float4 weight = weights[i];
@@ -29,8 +29,8 @@ struct ServerOptions {
   bool flush = false;   ///< the L2 is overwritten between requests
 };
 
-/// Of kernels launched one behind the other, in microseconds. Where the two are about the same it
-/// is the host that is waited for, and `kernel` says nothing of the device.
+/// Times of kernels launched one behind the other, in microseconds. If the two are about the same,
+/// the device waits for the host, and `kernel` is no measure of the device.
 struct LaunchPace {
   double kernel = 0, call = 0;
 };
@@ -59,8 +59,8 @@ public:
         });
   }
 
-  /// Microseconds that a kernel takes the device where the next one is always there: medians of
-  /// some rounds, of which each fills the stream's queue.
+  /// Time that a kernel takes the device when the stream always has the next kernel: medians of
+  /// some rounds, each of which fills the stream's queue.
   LaunchPace backToBack() {
     constexpr unsigned rounds = 20, kernels = 2000;
     std::vector<double> calls, kernelTimes;
@@ -81,7 +81,7 @@ public:
     return {median(kernelTimes), median(calls)};
   }
 
-protected: // a request, for who puts something around it
+protected: // a request, for a derived class that puts calls around it
   cudaStream_t requestStream() const { return stream; }
   void launchFirst() {
     if (graph)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """P99 of requests beside training whose blocks are long, by kind of training, block and variant; one table.
 
-Each repetition of a load and block length runs colocation_plain (requests alone, training alone, both on
-stream priorities), then colocation once for each kind, with the same arrivals; ratios as colocation.py has
-them. A line is written as soon as its cell is done. `of the blocks`: what TALLY_STATS says of all repetitions.
+Each repetition of a load and block length runs colocation_plain (requests alone, training alone, both on stream
+priorities), then colocation once for each kind, with the same arrivals. colocation.py defines the ratios. The script
+writes a line as soon as its cell is done. `of the blocks`: the counts of TALLY_STATS over all repetitions.
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import re
 import cores
 from colocation import layers_of, mean, measurements, median, p99, run_and_hear
 
-# What the runtime may fall back to where the device or the launch does not take the kind.
+# Kinds for the runtime to fall back to if the device or the launch does not take the kind.
 FALLBACKS = "persistent,guard,slice"
 
 
@@ -24,7 +24,7 @@ def counted(text, what):
 
 
 class Cell:
-    """One row: all repetitions of one load, block length and kind."""
+    """One row of the table: all repetitions of one load, block length and kind."""
 
     def __init__(self):
         self.alone, self.latency, self.low = [], [], []
@@ -37,7 +37,7 @@ class Cell:
         self.low += plain["both"]["latency_us"]
         self.latency += both["latency_us"]
         self.ratios.append(p99(both["latency_us"]) / p99(plain["alone"]["latency_us"]))
-        # 0 where fewer than two steps ended.
+        # The rate is 0 if fewer than two steps ended.
         alone = plain["train"]["kernels_per_s"]
         self.best_effort.append(both["kernels_per_s"] / alone / (1 - both["active"]) if alone else math.nan)
         for what in self.counts:
@@ -53,14 +53,14 @@ class Cell:
 
 
 def shape(block_us):
-    """Training whose kernels are at least ten waves long, and some 30 ms or two of them a step."""
+    """A training with kernels of at least ten waves, and steps of about 30 ms or of two kernels."""
     waves = max(10, round(4000 / block_us))
     return dict(waves=waves, step=max(2, round(32000 / (waves * block_us))),
                 seconds=max(0.5, 12 * waves * block_us / 1e6))
 
 
 def floor(arguments, serving):
-    """What requests take that find nothing of theirs in the L2: no scheduler gets below."""
+    """Latencies of requests that find none of their data in the L2: a lower bound for every scheduler."""
     ratios, alone, flushed = [], [], []
     for repetition in range(arguments.repetitions):
         phases, _ = run_and_hear(arguments.plain, phases="alone,flushed", seed=repetition + 1, block_rounds=1, **serving)
@@ -102,7 +102,7 @@ def main():
             rounds = 0
             for repetition in range(arguments.repetitions):
                 common = dict(training=load, block_us=block, seed=repetition + 1, **serving, **shape(block))
-                # Each kernel of a request waits there for a block's end.
+                # Each kernel of a request then waits for the end of a block.
                 few = round(min(40, max(2, 6000 / block)))
                 plain, _ = run_and_hear(arguments.plain, phases=f"train,alone,both:{few}", block_rounds=rounds, **common)
                 rounds = plain["alone"]["block_rounds"]

@@ -1,5 +1,5 @@
-// An open loop of requests: each has an instant at which it arrives, whatever became of those
-// before it, and its latency counts from there.
+// An open loop of requests: each request arrives at a given instant, whatever became of earlier
+// requests, and its latency counts from that instant.
 #ifndef TALLY_BENCHMARKS_COLOCATION_OPEN_LOOP_H
 #define TALLY_BENCHMARKS_COLOCATION_OPEN_LOOP_H
 
@@ -17,13 +17,14 @@ using Clock = std::chrono::steady_clock;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
 struct RequestLog {
-  std::vector<double> arrivals;      ///< intended, microseconds from the beginning of the loop
-  std::vector<double> latencies;     ///< microseconds from the intended arrival to the end
-  std::vector<double> services;      ///< microseconds from when it was begun to the end
+  std::vector<double> arrivals;  ///< intended arrivals, microseconds from the beginning of the loop
+  std::vector<double> latencies; ///< microseconds from the intended arrival to the end
+  std::vector<double> services;  ///< microseconds from the begin of the service to the end
   std::vector<double> firstLaunches; ///< microseconds that the request's first call took the host
-  double activeMicroseconds = 0;     ///< in which a request was being served
-  /// In which the server looked at the clock for the next one, and of that what lay between two
-  /// looks far apart: somebody else had its core, as may happen while it serves one too.
+  double activeMicroseconds = 0;     ///< time in which the server served a request
+  /// Time in which the server read the clock until the next request, and the part of that time
+  /// between two reads that are far apart: another process had the server's core, which may also
+  /// happen while the server serves a request.
   double waitedMicroseconds = 0, stalledMicroseconds = 0;
   Clock::time_point begin, end; ///< the first arrival, the last end
 
@@ -32,7 +33,7 @@ struct RequestLog {
     return waitedMicroseconds == 0 ? 0 : stalledMicroseconds / waitedMicroseconds;
   }
 
-  /// Looks at the clock until then; returns when it was.
+  /// Reads the clock until `arrival`; returns the last time read.
   Clock::time_point waitUntil(Clock::time_point arrival) {
     constexpr Microseconds farApart{20};
     auto first = Clock::now(), last = first;
@@ -48,10 +49,10 @@ struct RequestLog {
 };
 
 /// Serves a request at each of `arrivals`, microseconds from now in ascending order. `first` makes
-/// the first call of a request, `rest` the others, and returns when the request is done;
-/// `after(nextIsThere)` is called behind each one, and is part of no latency unless the next
-/// request is there, or arrives meanwhile. No request is begun later than `limit` microseconds from
-/// now: the log may be shorter.
+/// the first call of a request. `rest` makes the other calls and returns when the request is done.
+/// The loop calls `after(nextIsThere)` behind each request; its time is part of no latency unless
+/// the next request is there, or arrives meanwhile. No request begins later than `limit`
+/// microseconds from now, so the log may be shorter.
 template <class First, class Rest, class After>
 RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, First first, Rest rest,
                          After after) {
@@ -81,7 +82,7 @@ RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, Firs
 }
 
 /// The same for `count` requests whose arrivals are `meanPeriod` microseconds apart on average
-/// (exponentially distributed, the same for one seed).
+/// (exponentially distributed; equal seeds give equal arrivals).
 template <class First, class Rest, class After>
 RequestLog serveOpenLoop(std::size_t count, double meanPeriod, std::uint64_t seed, First first,
                          Rest rest, After after) {

@@ -1,4 +1,4 @@
-// Options of the form --KEY=VALUE, and how the programs print their figures.
+// Options of the form --KEY=VALUE, and the form in which the programs print their figures.
 #ifndef TALLY_BENCHMARKS_COLOCATION_OPTIONS_H
 #define TALLY_BENCHMARKS_COLOCATION_OPTIONS_H
 
@@ -17,7 +17,7 @@ struct Options {
   const std::string &text(const char *key) const { return values.at(key); }
   double number(const char *key) const { return std::stod(values.at(key)); }
   unsigned count(const char *key) const { return static_cast<unsigned>(number(key)); }
-  /// The parts of a value that is a list.
+  /// The parts of a value that is a comma-separated list.
   std::vector<std::string> list(const char *key) const {
     std::vector<std::string> parts;
     std::stringstream stream(text(key));
@@ -27,7 +27,7 @@ struct Options {
   }
 };
 
-/// `options` are the defaults: no others are known. Ends the program where one is not.
+/// `options` holds the known options with their defaults. Ends the program at an unknown option.
 inline Options parse(int argc, char **argv, Options options) {
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];

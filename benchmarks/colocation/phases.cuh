@@ -11,9 +11,9 @@
 
 namespace colocation {
 
-/// Runs a phase, and prints its line of JSON: `alone` and `untrained` (the same by another name),
-/// `flushed`, `train`, `both`; `launches` and `launches-beside` say how long a kernel of the
-/// requests takes the device back to back, without training and beside it. `both:50` has 50
+/// Runs a phase, and prints its line of JSON: `alone` and `untrained` (the same phase under another
+/// name), `flushed`, `train`, `both`; `launches` and `launches-beside` print the device time of a
+/// request's kernel in a back-to-back sequence, without training and beside it. `both:50` has 50
 /// requests whatever the options say. `Load` is a Trainer or has its start(), stop() and
 /// kernelsPerSecond(). `more`: text for the line, `, "KEY": VALUE`.
 template <class Load>

@@ -7,12 +7,12 @@
 namespace colocation {
 
 struct Tile {
-  static constexpr unsigned side = 64; ///< of a block's part of the result
+  static constexpr unsigned side = 64; ///< rows and columns of a block's part of the result
   static constexpr unsigned depth = 16;
   static constexpr unsigned own = 4; ///< rows and columns of a thread's part
 };
 
-/// -4 to 3: sums of up to 2^20 products are exact.
+/// Returns a value from -4 to 3: sums of up to 2^20 products are exact.
 __device__ inline float factorAt(unsigned index) {
   return static_cast<float>(wordAt(index) >> 29) - 4;
 }
@@ -22,7 +22,8 @@ static __global__ void fillFactors(float *memory, unsigned count, unsigned first
     memory[i] = factorAt(first + i);
 }
 
-/// c += a b, of which a has rows of `stride` elements and b of `columns`; `depth` of them count.
+/// c += a b. Rows of a have `stride` elements and rows of b `columns`; the product uses `depth` of
+/// a's elements.
 static __global__ void __launch_bounds__(threads)
     multiply(const float *a, const float *b, unsigned *c, unsigned columns, unsigned stride,
              unsigned depth) {
@@ -67,7 +68,7 @@ static __global__ void __launch_bounds__(threads)
           static_cast<unsigned>(__float2int_rn(sum[r][s]));
 }
 
-/// Looks at one element of each thread's.
+/// Checks one element of each thread's part.
 static __global__ void countRightElements(const float *a, const float *b, const unsigned *c,
                                           unsigned columns, unsigned stride, unsigned depth,
                                           unsigned launches, unsigned long long *right) {

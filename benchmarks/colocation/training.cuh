@@ -43,14 +43,15 @@ private:
   std::size_t count;
 };
 
-/// Kernels of one kind, and what they compute. Each launch adds what it computes to one of several
-/// outputs, so that a block which is left out or runs twice shows.
+/// Kernels of one kind, and their results. Each launch adds its results to one of several outputs,
+/// so a block that is left out or runs twice shows.
 class Training {
 public:
   virtual ~Training() = default;
-  /// A kernel whose long loop takes `rounds` turns, of those that this was made for at most.
+  /// Launches a kernel whose long loop takes `rounds` turns, at most as many as the constructor
+  /// allows.
   virtual void launch(unsigned output, int rounds, cudaStream_t stream) = 0;
-  /// Those of the output's results which are not what `launches` kernels of `rounds` turns give.
+  /// Number of the output's results that differ from those of `launches` kernels of `rounds` turns.
   virtual std::size_t wrongResults(unsigned output, int rounds, unsigned launches) = 0;
 };
 
@@ -68,7 +69,7 @@ static __global__ void step(unsigned *runs, int rounds) {
   float x = static_cast<float>(known);
   for (int r = 0; r < rounds; ++r)
     x = x * 0.9999f + 0.5f;
-  // Never so; but the compiler does not know.
+  // x is never negative, but the compiler does not know that.
   runs[i] = x < 0 ? 0 : known + 1;
 }
 
@@ -100,7 +101,7 @@ static const TrainingKind computeKind = {
       return std::make_unique<Compute>(blocks, outputs);
     }};
 
-/// Blocks of the kernel that run at a time.
+/// Number of the kernel's blocks that run at a time.
 inline unsigned residentBlocks(const void *kernel) {
   int perSm = 0;
   cudaDeviceProp device{};
@@ -110,7 +111,7 @@ inline unsigned residentBlocks(const void *kernel) {
   return static_cast<unsigned>(perSm * device.multiProcessorCount);
 }
 
-/// The loops' rounds that make a block of a full GPU take `microseconds`.
+/// Turns of the loop for which a block takes `microseconds` on a full GPU.
 inline int trainingRounds(double microseconds, const TrainingKind &kind = computeKind) {
   constexpr unsigned waves = 4;
   std::unique_ptr<Training> training = kind.make(waves * residentBlocks(kind.kernel), kind.many, 1);
@@ -125,7 +126,7 @@ inline int trainingRounds(double microseconds, const TrainingKind &kind = comput
     }
     return best;
   };
-  // A slope, so that what a launch costs does not count.
+  // The slope excludes the fixed cost of a launch.
   double perRound = (time(kind.many) - time(kind.few)) / (kind.many - kind.few) / waves;
   return std::max(1, static_cast<int>(std::lround(microseconds / perRound)));
 }
@@ -133,7 +134,7 @@ inline int trainingRounds(double microseconds, const TrainingKind &kind = comput
 struct TrainerOptions {
   unsigned blocks = 67584;
   int rounds = 1000;
-  unsigned kernelsPerStep = 16; ///< launched one behind the other, then synchronised
+  unsigned kernelsPerStep = 16; ///< launched one behind the other, followed by a synchronisation
   unsigned streams = 1;         ///< steps go round them
   const TrainingKind *kind = &computeKind;
 };
@@ -164,7 +165,7 @@ public:
   double kernelsPerSecond(Clock::time_point begin, Clock::time_point end) const {
     return colocation::kernelsPerSecond(ends, options.kernelsPerStep * options.streams, begin, end);
   }
-  /// Results that are not those of each block once in each kernel.
+  /// Number of results that differ from those of each block having run once in each kernel.
   std::size_t wrongResults() const {
     std::size_t wrong = 0;
     for (unsigned i = 0; i < options.streams; ++i)

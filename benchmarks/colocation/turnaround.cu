@@ -1,15 +1,15 @@
-// How long best-effort blocks stay on the GPU after a request came: from the instant at which the
-// host calls the request's first launch until the last training block that then ran has ended, both
-// on the GPU's clock (%globaltimer). The program knows nothing of tally; turnaround_plain is the
-// same without it.
+// Time that best-effort blocks stay on the GPU after a request came: from the host's call of the
+// request's first launch to the end of the last training block that ran then, both on the GPU's
+// clock (%globaltimer). The program does not use tally; turnaround_plain is the same program
+// without tally.
 //
 //   turnaround [--streams=N] [--samples=N] [BLOCK_US...]     default: 2 streams, 300, 2 10 50 100
 //   200 500
 //
-// With more streams than two every one of them holds queued training kernels. Prints for each block
+// With more than two streams, every stream holds queued training kernels. Prints for each block
 // length the blocks' own P50 and P99 time and, over the samples, the P50, P99 and maximum of the
-// turnaround, of the time until the request's first block started, and of that which its launch
-// took the host.
+// turnaround, of the time until the request's first block started, and of the host time of the
+// request's launch.
 #include "loads.cuh"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ __global__ void timedStep(unsigned *runs, Span *spans, int rounds) {
     spans[blockIdx.x] = {start, globalTime()};
 }
 
-/// Holds the request's stream for so long that whatever has to leave has left.
+/// Keeps the request's stream busy until all blocks that have to leave have left.
 __global__ void request(Span *span, unsigned long long nanoseconds) {
   unsigned long long start = globalTime();
   while (globalTime() - start < nanoseconds) {
@@ -64,9 +64,8 @@ unsigned long long hostNanoseconds() {
           .count());
 }
 
-/// What has to be added to the host's clock to have the GPU's; short by the time that a store of
-/// the GPU's takes to be seen by the host, about a microsecond, so that turnarounds come out too
-/// long.
+/// Difference to add to the host's clock to get the GPU's clock. It is short by the time until the
+/// host sees a store of the GPU, about a microsecond, so turnarounds come out too long.
 long long clockDifference(cudaStream_t stream) {
   unsigned long long *word = nullptr;
   check(cudaHostAlloc(&word, sizeof(*word), cudaHostAllocMapped), "cudaHostAlloc");
@@ -81,7 +80,7 @@ long long clockDifference(cudaStream_t stream) {
         best = std::max(best, static_cast<long long>(now - hostNanoseconds()));
         last = now;
       }
-  // What the query left behind.
+  // Clears the error that the query left.
   static_cast<void>(cudaGetLastError());
   check(cudaFreeHost(word), "cudaFreeHost");
   return best;
@@ -97,7 +96,7 @@ public:
   Measurement(const Options &options, double blockMicroseconds)
       : options(options), blockMicroseconds(blockMicroseconds) {
     rounds = trainingRounds(blockMicroseconds);
-    // About three milliseconds a kernel, but no less than ten waves.
+    // About three milliseconds a kernel, but at least ten waves.
     unsigned waves = std::max(10u, static_cast<unsigned>(3000 / blockMicroseconds));
     blocks = waves * 132 * (2048 / threads);
     high = makeStream(priorities().high);
@@ -129,7 +128,7 @@ private:
     for (std::size_t s = 0; s < low.size(); ++s)
       timedStep<<<blocks, threads, 0, low[s]>>>(runs[s], spans[s], rounds);
     check(cudaGetLastError(), "launch");
-    // Into the first kernel, at another place each time.
+    // The request falls into the first kernel, at another place each time.
     auto until = Clock::now() + std::chrono::microseconds(400 + index * 37 % 1500);
     while (Clock::now() < until) {
     }

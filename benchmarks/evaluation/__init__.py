@@ -2,6 +2,7 @@
 import os
 import sys
 
-# What two_processes.py and colocation.py have is used here too; ahead of the folders of these names.
+# The package also uses the modules of two_processes.py and colocation.py; their folders come ahead of other folders of
+# these names.
 _BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(_BENCHMARKS, folder) for folder in ("hooks", "colocation")]

@@ -1,10 +1,11 @@
-"""The P99 that is to be expected beside a training whose kernels go to their end: from their lengths and times, before anything is
-measured with both.
+"""The P99 to expect beside a training with non-preemptible kernels, computed from their lengths and times, before
+any measurement with both.
 
-A request that comes to an idle server finds a kernel at work, or none, as often as the GPU is busy with it alone. It waits until that
-one has ended, and what was sent ahead with it: kernels in a row that together fit into the bound. What comes behind another request
-waits for none. A kernel with variants (Triton's) yields within the bound. The requests' own times are those of `alone`, or with the
-L2 flushed where that was measured."""
+A request that comes to an idle server finds a kernel at work, or none, as often as the training keeps the GPU busy
+alone. The request waits until that kernel has ended, together with the kernels sent ahead with it: kernels in a row
+that together fit into the bound. A request that comes behind another request waits for no kernel. A kernel with
+variants (Triton's) yields within the bound. The requests' own times are those of `alone`, or those with the L2
+flushed if the run measured them."""
 import bisect
 import itertools
 import random
@@ -15,8 +16,8 @@ from . import lateness
 from .results import KEY
 
 BOUND_US = 20.0  # TALLY_BOUND_US
-ROUNDS = 20  # of all requests, with other places in the training
-MARGIN = 0.1  # of what is expected: how far off what is measured may be
+ROUNDS = 20  # passes over all requests, with other places in the training
+MARGIN = 0.1  # fraction of the expected value: largest difference of a measurement
 
 
 def yields(name):
@@ -24,7 +25,7 @@ def yields(name):
 
 
 def batches(kernels):
-    """(begin, end, how long it may hold a request up) of what is sent together."""
+    """(begin, end, longest delay of a request) for each group of kernels that are sent together."""
     found = []
     for name, begin, took in kernels:
         held = min(took, BOUND_US) if yields(name) else took
@@ -36,7 +37,7 @@ def batches(kernels):
 
 
 class Waits:
-    """What a request waits that comes at any time."""
+    """The wait of a request that comes at a random time."""
 
     def __init__(self, kernels):
         self.batches = batches(kernels)
@@ -55,7 +56,7 @@ class Waits:
 
 
 def services(arrivals, latency):
-    """What each request took from when the server was free for it."""
+    """Service time of each request: from the time when the server was free for it."""
     ends = [arrival + took for arrival, took in zip(arrivals, latency)]
     return [end - max(arrival, before) for arrival, end, before in zip(arrivals, ends, itertools.chain([float("-inf")], ends))]
 
@@ -71,13 +72,13 @@ def beside(arrivals, served, waits, source):
 
 
 def longest(kernels):
-    """Of those that do not yield: name and microseconds."""
+    """The longest kernel that does not yield: name and microseconds."""
     name, _, took = max((each for each in kernels if not yields(each[0])), key=lambda each: each[2], default=("", 0, 0.0))
     return name, took
 
 
 def table(rows, kernels):
-    """A row for each pair whose training's kernels are known, and each of Tally's systems."""
+    """A row for each pair with a known list of training kernels, and each of Tally's systems."""
     measured = {tuple(row[each] for each in KEY): row for row in rows if row["latency_us"]}
     found = []
     for pair, arrivals, load in dict.fromkeys((row["pair"], row["arrivals"], row["load"]) for row in measured.values()):

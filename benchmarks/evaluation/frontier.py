@@ -1,16 +1,17 @@
-"""What sharing beside requests can give: each system a point, the P99 of requests over alone against best-effort throughput. Of a
-pair's fixed settings an oracle picks, by what was measured, the one with the most best effort within a bound on P99; slo, which is
-given that bound and no setting, is compared with it."""
+"""The limits of sharing the GPU with requests: each system is a point, the P99 of requests over alone against
+best-effort throughput. From a pair's fixed settings an oracle picks, by measurement, the setting with the most best
+effort within a bound on P99. The table compares the policy slo, which gets that bound and no setting, with the
+oracle."""
 import bisect
 import csv
 import os
 
 from . import systems
 
-# Bounds on P99 over alone that slo is asked to keep, and up to where it counts as kept.
+# Bounds on P99 over alone for slo, and the largest P99 that counts as within the bound.
 PROMISES = {1.10: 1.12, 1.25: 1.28}
-ALLOWED = 0.01  # of best effort: what may be lost to strict priority, and how far a curve may lie below another one
-LOW = 2.0  # P99 over alone up to which curves are compared apart
+ALLOWED = 0.01  # fraction of best effort: largest loss to strict priority, and largest distance of a curve below another curve
+LOW = 2.0  # P99 over alone up to which curves are compared separately
 STEERED, PRIORITY = "tally, slo", "tally-everything"
 TALLY = "tally"
 COLUMNS = ["pair", "arrivals", "load", "family", "system", "p99", "p99_low", "p99_high", "best_effort", "best_effort_of_rest", "a", "cut"]
@@ -21,8 +22,8 @@ def family_of(system):
 
 
 def groups(table):
-    """By (pair, arrivals, load): the cells of systems of a family, each with its family. A cell whose requests were cut off has only
-    a P99 that is too low."""
+    """By (pair, arrivals, load): the cells of systems of a family, each with its family. If a cell's requests were
+    cut off, its P99 is too low."""
     found = {}
     for row in table:
         family = family_of(row["system"])
@@ -36,12 +37,12 @@ def within(cells, bound):
 
 
 def oracle(cells, bound):
-    """Of the fixed settings within the bound the one with the most best effort, or None."""
+    """The fixed setting with the most best effort within the bound, or None."""
     return max(within([row for row in cells if row["family"] != STEERED], bound), key=lambda row: row["best_effort"], default=None)
 
 
 def promises(table):
-    """A row for each pair, bound, and system that is steered to that bound."""
+    """A row for each pair, bound, and system steered to that bound."""
     found = []
     for group, cells in groups(table).items():
         named = {row["system"]: row for row in cells}
@@ -61,7 +62,7 @@ def promises(table):
 
 
 class Envelope:
-    """The most best effort that some cells have at each P99 or below: a step function."""
+    """The most best effort among some cells at each P99 or below: a step function."""
 
     def __init__(self, cells):
         self.steps = []  # (P99, best effort, system), both ascending
@@ -70,17 +71,18 @@ class Envelope:
                 self.steps.append((row["p99"], row["best_effort"], row["system"]))
 
     def at(self, p99):
-        """None where no cell has so low a P99."""
+        """The best effort at `p99`; None if no cell has so low a P99."""
         place = bisect.bisect_right(self.steps, p99, key=lambda step: step[0])
         return self.steps[place - 1][1] if place else None
 
     def beaten_by(self, other):
-        """The steps of the other at which it lies above this one. Between two of its steps the other stays and this one may only rise."""
+        """The steps of the other curve that lie above this curve. Between two of its steps the other curve is
+        constant and this curve can only rise."""
         return [step for step in other.steps if (self.at(step[0]) or 0.0) < step[1] * (1 - ALLOWED)]
 
 
 def envelopes(cells):
-    """By family; all of tally's are one, fixed and steered."""
+    """Curves by family; tally's fixed and steered families share one curve."""
     merged = {}
     for row in cells:
         merged.setdefault(TALLY if row["family"].startswith(TALLY) else row["family"], []).append(row)
@@ -88,7 +90,7 @@ def envelopes(cells):
 
 
 def comparisons(table):
-    """For each pair and each family but tally's: where that family's curve lies above tally's."""
+    """For each pair and each family but tally's: the places where that family's curve lies above tally's."""
     found = []
     for group, cells in groups(table).items():
         curves = envelopes(cells)
@@ -109,7 +111,7 @@ def write(folder, table):
 
 
 def point_lines(table):
-    """For each family and pair its points, in the order of P99."""
+    """The points of each family and pair, in the order of P99."""
     lines = ["points: P99 over alone, best effort of alone's (over 1 - A), system; * on the family's curve"]
     for (pair, _, load), cells in groups(table).items():
         lines.append(f"{pair} at {load:g}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The oracle's choice, the verdicts on slo's promises, and the comparison of curves, on made-up measurements; what slo's processes get.
+"""The oracle's choice, the verdicts on slo's bounds, and the comparison of curves, on made-up measurements; the
+environment of slo's processes.
 
   frontier_test.py
 """
@@ -84,7 +85,7 @@ class Curves(unittest.TestCase):
         ours = ("tally-everything", 1.05, 0.6), ("partition-50", 1.5, 0.8)
         self.assertEqual(self.above(*ours, ("mps-10", 1.05, 0.6), ("mps-50", 1.5, 0.807), ("green-training-8", 1.2, 0.3)),
                          {"MPS": [], "green contexts": []})
-        # Just left of tally's second step; and where tally has no point at all.
+        # Just left of tally's second step; and where tally has no point.
         self.assertEqual(self.above(*ours, ("mps-50", 1.49, 0.7), ("green-training-8", 1.01, 0.1), ("mps", 9, 0.82)),
                          {"MPS": ["mps-50", "mps"], "green contexts": ["green-training-8"]})
 
@@ -124,13 +125,13 @@ def made_session(case, *names):
 
 
 class Batches(unittest.TestCase):
-    """How many trainings lie in the GPU's memory at once."""
+    """The number of trainings in the GPU's memory at a time."""
 
     def cut(self, most, *names):
         return [[system.name for system in part] for part in measuring.batches([systems.BY_NAME[name] for name in names], most)]
 
     def test_trainers(self):
-        # Plain processes serve all systems that use them alike, and so does the one of alone.
+        # A plain process serves all systems that use it alike, `alone` included.
         names = "alone", "low-priority", "time-slicing", "mps-10", "mps-25", "green-training-8", "slo-110"
         self.assertEqual(self.cut(99, *names), [list(names)])
         self.assertEqual(self.cut(3, *names), [["alone", "low-priority", "time-slicing", "mps-10"], ["mps-25", "green-training-8"], ["slo-110"]])
@@ -162,7 +163,7 @@ class Batches(unittest.TestCase):
 
 
 class Targets(unittest.TestCase):
-    """slo's target comes from what alone was measured to take, before slo's processes start."""
+    """slo's target comes from the measurement of `alone`, before slo's processes start."""
 
     def test_target(self):
         made = made_session(self, "alone", "slo-110", "slo-110-target", "slo-125-target")
@@ -175,7 +176,7 @@ class Targets(unittest.TestCase):
         self.assertEqual(made.started[-2:], [("slo-110-target", "slo:target-us=2200"), ("slo-125-target", "slo:target-us=2500")])
 
     def test_busy_times_are_those_of_the_server(self):
-        # The second waits for the first: both take 100 us of the server's time.
+        # The second request waits for the first: both take 100 us of the server's time.
         row = {"latency_us": [100.0, 150.0, 100.0]}
         self.addCleanup(setattr, measuring.lateness, "arrivals", measuring.lateness.arrivals)
         measuring.lateness.arrivals = lambda row: [1000.0, 1050.0, 2000.0]

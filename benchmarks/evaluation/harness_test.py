@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The harness on the emulator: models against the CPU, all systems for one pair, taking a run up again, the loads.
+"""The harness on the emulator: models against the CPU, all systems for one pair, an interrupted run that continues,
+the loads.
 
   harness_test.py FOLDER_WITH_THE_PROGRAMS
 """
@@ -55,7 +56,7 @@ class Cores(unittest.TestCase):
 
     def test_what_others_disturbed_is_measured_again(self):
         def tried(*stolen):
-            """With so much stolen in each second that one measurement takes."""
+            """undisturbed() with so much stolen in each second of one measurement."""
             seconds, before, left = [0], [0.0], list(stolen)
 
             def measure():
@@ -70,7 +71,7 @@ class Cores(unittest.TestCase):
 
     def test_who_shares_a_core_gets_less_done(self):
         def shares(*counts):
-            """With two counts alone, then two beside the other."""
+            """share() with two counts alone, then two counts beside the other CPU."""
             trials, left = cores.Trials(), list(counts)
             trials.count = lambda *cpus: left.pop(0)
             return trials.share(0, 1)
@@ -82,17 +83,17 @@ class Cores(unittest.TestCase):
     def test_trials_count_on_the_cpus_asked_for(self):
         cpus = os.sched_getaffinity(0)
         with cores.Trials() as trials:
-            # In the few milliseconds of one trial others may have the CPU.
+            # Other processes may have the CPU in the few milliseconds of one trial.
             for asked in ((min(cpus),), (min(cpus), max(cpus))):
                 self.assertTrue(any(trials.count(*asked) > 0 for _ in range(200)))
         self.assertEqual(os.sched_getaffinity(0), cpus)
 
 
 class Preparing(unittest.TestCase):
-    """What compiles has all CPUs; what is measured has one of each core."""
+    """Compilers have all CPUs; measurements have one CPU of each core."""
 
     def main(self, *more, complete=True):
-        """The CPUs that there were for preparing, and for measuring."""
+        """The CPUs available to the preparation, and to the measurement."""
         loader = importlib.machinery.SourceFileLoader("run", os.path.join(HERE, "..", "run"))
         run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
         loader.exec_module(run)
@@ -169,12 +170,13 @@ class Harness(unittest.TestCase):
             self.assertIn("not measured  tally-cupti: not on the emulator", done.stdout)
             with open(os.path.join(folder, "measurements.jsonl")) as file:
                 rows = {row["system"]: row for row in map(json.loads, file)}
-            self.assertEqual({row["asked"] for row in rows.values()}, {4})  # of a group all answer as many
+            # all systems of a group answer the same number of requests
+            self.assertEqual({row["asked"] for row in rows.values()}, {4})
             self.assertNotIn("busy_us", rows["alone"])
             self.assertGreater(rows["slo-110"]["busy_us"], 0)
             with open(os.path.join(folder, "said.txt")) as file:
                 said = file.read()
-            for name in rows.keys() - {"tally-cupti"}:  # all ended as they should, some before others began
+            for name in rows.keys() - {"tally-cupti"}:  # every process ended normally, some before others began
                 self.assertRegex(said, f"gpt2-graph/dlrm {name} both: tally: ")
             with open(os.path.join(folder, "logs.jsonl")) as file:
                 (logged,) = map(json.loads, file)
@@ -246,7 +248,7 @@ class Loads(unittest.TestCase):
             self.assertAlmostEqual(self.mean_gap(found) / 500, 1, delta=0.1, msg=kind)
 
     def test_bursts(self):
-        def spread(arrivals):  # of the counts in windows of 20 periods: variance over mean
+        def spread(arrivals):  # variance over mean of the counts in windows of 20 periods
             counts = [0] * (int(arrivals[-1] // 10000) + 1)
             for each in arrivals:
                 counts[int(each // 10000)] += 1
@@ -316,19 +318,20 @@ class Lateness(unittest.TestCase):
     def test_places(self):
         self.assertEqual(lateness.places([], []), [])
         self.assertEqual(lateness.places([1000], [9]), [0])
-        # Served until 100, 160, 210, 260; idle; until 350, and from 350 on.
+        # The server is busy until 100, 160, 210, 260; idle; busy until 350, and from 350 on.
         self.assertEqual(lateness.places([0, 50, 100, 150, 300, 350], [100, 110, 110, 110, 50, 50]), [0, 1, 2, 3, 0, 0])
 
     def test_by_place(self):
         times = {1: [0, 50, 100, 300, 310, 320, 330, 340], 2: [0, 500, 1000]}
         self.addCleanup(setattr, loads, "arrivals", loads.arrivals)
         loads.arrivals = lambda kind, count, period, seed: times[seed][:count] if (kind, period) == ("poisson", 200) else None
-        # Alone the second comes to an idle server.
+        # In `alone` the second request comes to an idle server.
         rows = [self.row("alone", [40, 70, 80, 20, 30, 40, 50, 60]), self.row("alone", [60] * 3, 2),
-                # Until 100, 160 and 170, as the third finds the second at work; then five in a row.
+                # Requests end at 100, 160 and 170, since the third finds the second at work; then five in a row.
                 self.row("mps", [100, 110, 70, 40, 60, 80, 300, 400]), self.row("mps", [70, 361], 2)]
         self.assertEqual([(row["place"], row["requests"], row["late_us"], row["very_late"]) for row in lateness.table(rows)],
-                         # 10, 20, 60 and 301; 30 and 40; -10 and 40; 250 and 340: of an even number the upper one
+                         # 10, 20, 60 and 301; 30 and 40; -10 and 40; 250 and 340: the median of an even number is the
+                         # upper one
                          [("0", 4, 60, 1), ("1", 2, 40, 0), ("2", 2, 40, 0), ("3+", 2, 340, 2)])
         self.assertEqual(len(lateness.text(lateness.table(rows)).splitlines()), 6)
 

@@ -1,5 +1,5 @@
-"""How late requests are by their place behind an idle server, out of what a run measured: what waking costs, and what each
-request that waits pays on top."""
+"""Lateness of requests by their place behind an idle server, from the measurements of a run: the cost of a wake, and
+the additional cost of each request that waits."""
 from colocation import PLACES, median, places
 
 from . import loads
@@ -9,18 +9,19 @@ LATE_US = 200
 
 
 def arrivals(row):
-    """When the requests of a measurement came: made again as the run made them, which keeps none of them."""
+    """The arrivals of a measurement, computed again as the run computed them, since a run does not keep them."""
     return loads.arrivals(row["arrivals"], row["asked"], row["service_us"] / row["load"], row["repetition"])
 
 
 def table(rows):
-    """A row for each cell and place that has requests; `late_us`: over the same request of `alone` in the same repetition."""
+    """A row for each cell and place that has requests; `late_us`: microseconds over the same request of `alone` in
+    the same repetition."""
     measured = [row for row in rows if row["latency_us"]]
     base = {tuple(row[each] for each in KEY if each != "system"): row for row in measured if row["system"] == "alone"}
     late = {}
     for row in measured:
         alone = base.get(tuple(row[each] for each in KEY if each != "system"))
-        # Another service time: a repetition that was measured again and left half done.
+        # The service time differs if a repetition was begun again after an interruption.
         if row["system"] == "alone" or not alone or alone["service_us"] != row["service_us"]:
             continue
         cell = late.setdefault(tuple(row[each] for each in KEY[:4]), {})

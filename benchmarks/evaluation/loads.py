@@ -1,4 +1,4 @@
-"""When requests arrive: instants in microseconds, ascending, the first one after a millisecond."""
+"""Arrivals of requests: instants in microseconds, ascending, the first one after a millisecond."""
 import csv
 import random
 
@@ -15,8 +15,8 @@ def poisson(count, period_us, seed):
 
 
 def bursty(count, period_us, seed, factor=4.0, burst=20):
-    """Poisson at `factor` times the rate for about `burst` requests, then silence so long that the mean
-    rate is that of `period_us`."""
+    """Poisson at `factor` times the rate for about `burst` requests, then a pause. The mean rate is that of
+    `period_us`."""
     source = random.Random(seed)
     at, arrivals = START_US, []
     while len(arrivals) < count:
@@ -29,7 +29,7 @@ def bursty(count, period_us, seed, factor=4.0, burst=20):
 
 
 def read_trace(path):
-    """The column `arrival_us` of a CSV file; README.md beside this file says what else may be there."""
+    """The column `arrival_us` of a CSV file; README.md beside this file lists the other allowed content."""
     with open(path, newline="") as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         if "arrival_us" not in (rows.fieldnames or []):
@@ -46,8 +46,7 @@ def read_trace(path):
 
 
 def replayed(trace, count, period_us):
-    """The first `count` arrivals of the trace, repeated where it is shorter, stretched to the mean rate of
-    `period_us`."""
+    """The first `count` arrivals of the trace, stretched to the mean rate of `period_us`; a shorter trace repeats."""
     mean = (trace[-1] - trace[0]) / (len(trace) - 1)
     span = trace[-1] - trace[0] + mean
     scale = period_us / mean

@@ -1,4 +1,5 @@
-"""What a log of all that runs costs: tally's own (TALLY_TRACE) and CUPTI's activity records (cupti_log), beside the same program without."""
+"""The cost of a log of all kernels and calls: tally's own log (TALLY_TRACE) and CUPTI's activity records
+(cupti_log), against the same program without a log."""
 import json
 import os
 import struct
@@ -8,16 +9,19 @@ from colocation import mean, p99
 from .results import KEY
 
 WITHOUT = "tally-everything"
-# Of cupti_log.cpp: begin, end in nanoseconds of CLOCK_MONOTONIC; kind, name or call, correlation, stream or thread; grid, block; shared memory.
+# A record of cupti_log.cpp: begin, end in nanoseconds of CLOCK_MONOTONIC; kind, name or call, correlation, stream or
+# thread; grid, block; shared memory.
 CUPTI_RECORD = struct.Struct("<QQIIIIIIIHHHHI")
-ALLOWED = 0.01  # of P99 and of best effort, for a log
+ALLOWED = 0.01  # fraction of P99 and of best effort that a log may cost
 
 
 def read_trace(path):
-    """When each event of the trace began, in nanoseconds; the bytes of one; how many older ones were lost."""
+    """The begin of each event of the trace in nanoseconds, the mean bytes of an event, and the number of older
+    events lost."""
     with open(path) as file:
         found = json.load(file)
-    begins = [each["ts"] * 1000 for each in found["traceEvents"] if each["ph"] in "Xb"]  # what is "i" is said of others
+    # an instant ("i") is a remark on other events
+    begins = [each["ts"] * 1000 for each in found["traceEvents"] if each["ph"] in "Xb"]
     return begins, os.path.getsize(path) / max(len(begins), 1), found["otherData"]["lost_events"]
 
 
@@ -29,7 +33,7 @@ def read_cupti(path):
 
 
 def within(begins, lost, begin, end):
-    """Records a second between two instants; only the time from the first record on, where older ones were lost."""
+    """Records a second between two instants. If older records were lost, the time counts from the first record on."""
     if lost and begins:
         begin = max(begin, min(begins))
     return sum(begin <= each < end for each in begins) * 1e9 / (end - begin) if end > begin else 0.0
@@ -53,7 +57,7 @@ def counts(folder, systems, rows, group):
 
 
 def read(folder):
-    """Of a measurement that was made again, the last."""
+    """The counts by measurement; of a repeated measurement the last."""
     path = os.path.join(folder, "logs.jsonl")
     if not os.path.exists(path):
         return {}
@@ -63,7 +67,7 @@ def read(folder):
 
 
 def table(rows, logged):
-    """A row for each cell with a log: P99 and best effort over those without, of the same repetitions."""
+    """A row for each cell with a log: P99 and best effort over the values without a log, of the same repetitions."""
     measured = {tuple(row[each] for each in KEY): row for row in rows if row["latency_us"]}
     cells = {}
     for key, row in measured.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What logs.py counts and compares, on made-up measurements, and the file of cupti_log.
+"""The counts and comparisons of logs.py on made-up measurements, and the file of cupti_log.
 
   logs_test.py [CUPTI_STAND_IN]
 """
@@ -29,7 +29,7 @@ class Counts(unittest.TestCase):
         at = [4.9, 5.0, 5.5, 6.9, 7.0]
         begins = [each * SECOND for each in at]
         self.assertEqual(logs.within(begins, 0, 5 * SECOND, 7 * SECOND), 1.5)
-        # From 6 on, as older ones were lost.
+        # The time counts from 6 on, since older records were lost.
         self.assertEqual(logs.within([6 * SECOND, 6.5 * SECOND], 3, 5 * SECOND, 7 * SECOND), 2)
         self.assertEqual(logs.within([7.5 * SECOND], 3, 5 * SECOND, 7 * SECOND), 0)
         self.assertEqual(logs.within([], 0, 5 * SECOND, 7 * SECOND), 0)
@@ -58,7 +58,8 @@ class Counts(unittest.TestCase):
             with open(path, "rb") as file:
                 first, call, second = logs.CUPTI_RECORD.iter_unpack(file.read())
             begin = first[0]
-            # Begin, end, CUPTI's kind, name or call, correlation, stream or thread, grid, block, bytes of shared memory.
+            # Begin, end, CUPTI's kind, name or call, correlation, stream or thread, grid, block, bytes of shared
+            # memory.
             self.assertEqual(first[1:], (begin + 5000, 10, 0, 11, 7, 100000, 2, 1, 1024, 1, 1, 0, 4096))
             self.assertEqual(call, (begin + 20000, begin + 21000, 4, 307, 12, 99, *[0] * 8))
             self.assertEqual(second[:9], (begin + 10000, begin + 15000, 10, 1, 11, 7, 3, 2, 1))

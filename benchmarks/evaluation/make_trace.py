@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the synthetic trace beside this file: four minutes of a service whose rate swings, with some crowds.
+"""Writes the synthetic trace beside this file: four minutes of a service with a changing rate, and some bursts of
+requests.
 
   make_trace.py > trace.csv
 """

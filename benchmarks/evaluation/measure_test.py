@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests benchmarks/measure with parts of its own, and that the programs of its parts are in the tree."""
+"""Tests benchmarks/measure with parts of its own, and checks that the programs of the real parts are in the tree."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -20,7 +20,7 @@ REAL = measure.PARTS
 
 class Measure(unittest.TestCase):
     def measured(self, parts, *options):
-        """The exit status, the lines that were printed, and for each file of the folder its text."""
+        """The exit status, the printed lines, and the text of each file of the folder."""
         measure.PARTS = parts
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "out")

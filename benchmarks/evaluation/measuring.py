@@ -1,4 +1,4 @@
-"""Measures what a run lacks, as long as there is time."""
+"""Measures the missing cells of a run, as long as there is time."""
 import concurrent.futures
 import queue
 import subprocess
@@ -14,7 +14,7 @@ from .session import Bits, Ended, Session, Wrong
 
 
 class Progress:
-    """A bar on standard error, for people; a line for each step where that is no terminal. For any thread."""
+    """A bar on standard error for a terminal; otherwise a line for each step. Any thread may call it."""
 
     def __init__(self, total):
         self.total, self.done, self.began, self.fresh = total, 0, time.monotonic(), 0
@@ -37,13 +37,13 @@ class Progress:
 
 
 def busy_us(alone):
-    """P99 of what the server takes for a request once it is free for it."""
+    """P99 of the server's time for a request, from the instant at which the server is free for it."""
     return p99(expected.services(lateness.arrivals(alone), alone["latency_us"]))
 
 
 def batches(wanted, most):
-    """`wanted`, `alone` first, in its order, cut into lists of systems that train in at most so many processes; that of `alone` is
-    always one of them."""
+    """Cuts `wanted`, `alone` first, in its order, into lists of systems that train in at most `most` processes; the
+    process of `alone` always counts as one of them."""
     def trainer(system):
         return Session.key(system, *Session.roles(system)[-1])
 
@@ -59,7 +59,7 @@ def batches(wanted, most):
 
 class Run:
     def __init__(self, arguments, cells, store, deadline, tolerances):
-        """`tolerances`: of trainings whose figures need not have all bits alike, by how much they may differ."""
+        """`tolerances`: the allowed difference of the figures of each training that does not repeat its bits."""
         self.arguments, self.cells, self.store, self.deadline = arguments, cells, store, deadline
         self.bits = {pair: Bits(tolerances.get(pair.training, 0.0)) for pair in cells}
         self.failures = []
@@ -69,14 +69,15 @@ class Run:
         return (pair.name, system.name, self.arguments.arrivals, load, repetition)
 
     def missing(self, pair):
-        """Repetitions that are not complete. One is measured as a whole, since its ratios are its own."""
+        """Repetitions that are not complete. The run measures a repetition as a whole, since its ratios belong to it
+        alone."""
         return [repetition for repetition in range(1, self.arguments.repetitions + 1)
                 if any(self.key(pair, system, load, repetition) not in self.store.known
                        for system, load in self.cells[pair])]
 
     def waiting(self):
-        """What is to be measured: lists of groups of (pair, repetition). A list is for one GPU; a group has processes of its own: one
-        repetition, of one pair or, where processes are kept, of all."""
+        """The work to do: lists of groups of (pair, repetition). One GPU works on a list. A group has its own
+        processes: one repetition, of one pair or, if processes are kept, of all pairs."""
         missing = [(pair, repetition) for pair in self.cells for repetition in self.missing(pair)]
         self.progress.skip(self.progress.total - sum(len(self.cells[pair]) for pair, _ in missing))
         if self.arguments.models.keeps_processes:
@@ -92,7 +93,7 @@ class Run:
             return all(list(gpus.map(lambda gpu: self.some(waiting, gpu), self.arguments.gpus)))
 
     def some(self, waiting, gpu):
-        """Measures what waits, on that GPU, as long as there is time; whether nothing is left over."""
+        """Measures waiting groups on that GPU as long as there is time. Returns whether none is left."""
         while True:
             try:
                 groups = waiting.get_nowait()
@@ -105,8 +106,8 @@ class Run:
                     return False
 
     def together(self, group, gpu, longest):
-        """Measures a group; `longest`: seconds that one pair's repetition took at most so far. The same with these, or None where
-        there was not enough time for all."""
+        """Measures a group. `longest`: the longest time so far, in seconds, of one pair's repetition. Returns the
+        new longest time, or None if the time did not suffice for the group."""
         began = time.monotonic()
         if began + longest > self.deadline:
             return None
@@ -137,7 +138,8 @@ class Run:
         return longest
 
     def part(self, session, part, parts, repeated, service, steps):
-        """Measures those cells of a repetition whose systems are `part`; with the first one those that are not on this device."""
+        """Measures the cells of a repetition whose systems are in `part`; the first part also records the systems
+        that this device lacks."""
         pair, repetition = repeated
         if len(parts) > 1:
             try:
@@ -153,14 +155,14 @@ class Run:
                     session.learn_alone(busy_us(row))
 
     def cell(self, session, system, asked, load, repetition, service, steps):
-        """What was measured, which is in the store too."""
+        """Returns the row of a cell after adding it to the store."""
         row = dict(zip(results.KEY, self.key(session.pair, asked, load, repetition)))
         models = self.arguments.models
         count = max(2, self.arguments.requests if asked.name in models.compared else int(self.arguments.requests * models.fewer))
         period = service / load
         row.update(service_us=service, span_s=count * period / 1e6, alone_steps_per_s=steps, latency_us=[], asked=count)
         if session.busy_us:
-            row["busy_us"] = session.busy_us  # of which slo's targets are made
+            row["busy_us"] = session.busy_us  # slo's targets derive from it
         try:
             if not system:
                 row["unavailable"] = f"not on the {self.arguments.device}"

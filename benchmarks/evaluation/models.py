@@ -1,4 +1,4 @@
-"""Which programs are measured: the names of their models, the systems that they run under, and the command of a process."""
+"""The programs to measure: the names of their models, their systems, and the command of a process."""
 import os
 import shutil
 import sys
@@ -7,14 +7,15 @@ from .systems import BY_NAME, DEFAULT, GROUPS, PYTORCH, QUICK, emulated
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Three trainings for each model that serves, in the order of the trainings, so that one is loaded for several pairs.
+# Three trainings for each served model, in the order of the trainings, so several pairs in a row use one loaded
+# training.
 TWELVE = ["bert-graph/resnet50", "gpt2-launches/resnet50", "llama-graph/resnet50", "resnet50-launches/gpt2", "bert-launches/gpt2",
           "llama-launches/gpt2", "resnet50-graph/dlrm", "gpt2-graph/dlrm", "llama-graph/dlrm", "resnet50-graph/unet",
           "bert-launches/unet", "gpt2-graph/unet"]
 
 
 def launcher_here():
-    """The program `tally`: the one that was built here, else that of PATH; None where there is none."""
+    """The program `tally`: the one in the build folder, else the one of PATH; None if neither exists."""
     built = os.path.join(BENCHMARKS, "..", "build", "tools", "tally", "tally")
     return built if os.path.exists(built) else shutil.which("tally")
 
@@ -28,8 +29,8 @@ class Cuda:
     groups = {}
     systems, full_systems, quick_systems, system_groups = BY_NAME, DEFAULT, QUICK, GROUPS
     compared = ["alone", "tally-block", "tally-everything", "tally-mps"]
-    fewer = 0.2  # of the requests, for all others
-    substitute = "emulator"  # the device where there is no GPU
+    fewer = 0.2  # factor on the number of requests, for all other systems
+    substitute = "emulator"  # the device of a machine without a GPU
     timeline = True
     keeps_processes = False  # for the next pair
     patience = None
@@ -44,7 +45,7 @@ class Cuda:
         return [f"{i}-launches/{t}" for i in self.inference for t in self.training]
 
     def here(self, system):
-        """As it is on this device; None where it has nothing like it."""
+        """The system as it is on this device; None if the device has no counterpart."""
         return emulated(system) if self.emulated else system
 
     def command(self, role):
@@ -55,7 +56,7 @@ class Cuda:
 
 
 class PyTorch:
-    """Those of benchmarks/pytorch, by Python: started plainly, or by `tally run`."""
+    """The programs of benchmarks/pytorch, run by Python: started plainly, or by `tally run`."""
     name = "pytorch"
     inference, forms = ["resnet50", "bert", "gpt2", "llama"], ["launches", "graph"]
     training = [f"{model}-{form}" for form in ("compiled", "eager") for model in ("resnet50", "gpt2", "dlrm", "unet")]
@@ -66,7 +67,7 @@ class PyTorch:
     compared, fewer = list(PYTORCH), 1
     substitute = "cpu"
     timeline = False
-    keeps_processes = True  # PyTorch takes some ten seconds to begin
+    keeps_processes = True  # PyTorch takes about ten seconds to start
     patience = 300.0  # seconds for an answer
 
     def __init__(self, arguments):
@@ -94,7 +95,7 @@ class PyTorch:
         return [self.launcher, "run", *effort, "--", *program]
 
     def environment(self, role):
-        """The caches are filled by prepare.py; a process that only reads them starts no others to compile."""
+        """prepare.py fills the caches; a process that only reads them starts no compiler processes."""
         places = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
         if role.program != "plain":
             places["TALLY_VARIANTS"] = "variants"

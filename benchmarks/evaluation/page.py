@@ -1,4 +1,4 @@
-"""A run's tables and pictures in a page of the documentation, between two marks of that page."""
+"""Puts a run's tables and pictures into a page of the documentation, between two marks of that page."""
 import json
 import os
 import shutil
@@ -7,7 +7,7 @@ import cores
 
 from . import results
 
-# Of the table by pair; the others are in cells.csv.
+# Systems in the table by pair; cells.csv has the others.
 SHOWN = ["alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-block", "tally-everything", "tally-mps"]
 SHOWN_OF_PYTORCH = ["alone-flushed", "time-slicing", "mps", "mps-priorities", "tally-time-slicing", "tally-mps"]
 
@@ -21,7 +21,7 @@ def line(cells):
 
 
 def ratio(value, cut=False):
-    """At least that much, where requests were cut off."""
+    """The ratio as a text; `>` marks a lower bound, from a run whose requests were cut off."""
     return (">" if cut else "") + (f"{value:.2f}" if value < 10 else f"{value:.0f}")
 
 
@@ -59,7 +59,8 @@ def by_pair(table, load, shown=SHOWN):
 
 
 def write(folder, page, name, pictures):
-    """Puts what `folder` holds between the marks `name` of `page`, CSV and pictures into a folder of that name beside it."""
+    """Puts the results of `folder` between the marks `name` of `page`, CSV and pictures into a folder of that name
+    beside it."""
     with open(os.path.join(folder, "cells.json")) as file:
         found = json.load(file)
     machine, table = found["machine"], found["cells"]

@@ -1,9 +1,10 @@
-"""The pictures of a run, SVG and PNG, from its folder; with matplotlib, which a machine with a GPU need not have.
+"""Draws the pictures of a run, SVG and PNG, from its folder. It needs matplotlib, which a machine with a GPU may
+lack.
 
   overhead     P99 over alone, per pair and system
   tradeoff     best-effort throughput against P99
-  latencies    how many requests were answered within a time, per pair
-  timeline     who ran when around one request, of a trace by TALLY_TRACE
+  latencies    number of requests answered within a time, per pair
+  timeline     work of each thread around one request, from a trace by TALLY_TRACE
   frontier     of a run of --systems=frontier: for each pair a curve for each family of systems
 """
 import json
@@ -18,11 +19,11 @@ from . import frontier
 
 matplotlib.rcParams.update({"svg.hashsalt": "tally", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
 HIGH, LOW = "#1f77b4", "#ff7f0e"
-POINTS = 80  # of a curve of latencies; more only make the file larger
+POINTS = 80  # points of a curve of latencies; more points only make the file larger
 
 
 def color(system, order):
-    """The same for a system in all pictures."""
+    """The color of a system, equal in all pictures."""
     return matplotlib.colormaps["tab20"](order.index(system) % 20)
 
 
@@ -191,7 +192,7 @@ def timeline(folder):
 
 
 def draw(folder, order):
-    """All that `folder` has figures for; the names of the files without their ends."""
+    """Draws every picture for which `folder` has figures; returns the names of the files without their suffixes."""
     with open(os.path.join(folder, "cells.json")) as file:
         table = json.load(file)["cells"]
     with open(os.path.join(folder, "measurements.jsonl")) as file:

@@ -1,6 +1,6 @@
-"""Fills the caches of PyTorch's compiled trainings before anything is measured, with nobody else on the GPU: what Inductor and Triton
-measure to choose a kernel is right then, and processes that are measured only read. Also found out: whether a training repeats its
-figures bit by bit, and which kernels it puts on the GPU."""
+"""Fills the caches of PyTorch's compiled trainings before any measurement, with no other program on the GPU: the
+timings by which Inductor and Triton choose a kernel are then right, and measured processes only read the caches.
+Preparation also finds out whether a training repeats its figures bit by bit, and lists its kernels."""
 import json
 import os
 import shutil
@@ -12,8 +12,8 @@ from two_processes import Ended, Process
 
 SECONDS = 3  # of training; on the CPU less
 STEPS = 3  # whose kernels are listed
-TOLERANCE = 0.02  # of a loss, for trainings that do not repeat their bits
-QUIET, AT_MOST = 5, 180  # seconds without a new variant, until they are taken to be complete; seconds to wait for that
+TOLERANCE = 0.02  # fraction of a loss, for trainings that do not repeat their bits
+QUIET, AT_MOST = 5, 180  # seconds without a new variant after which the variants count as complete; longest wait in seconds
 
 
 def place(models, name):
@@ -22,7 +22,7 @@ def place(models, name):
 
 
 def kernels(models):
-    """By training: what a few of its steps put on the GPU, as [name, begin, microseconds]."""
+    """The kernels of a few steps of each training, as [name, begin, microseconds]."""
     found = {}
     for training in models.training:
         path = os.path.join(getattr(models, "cache", ""), f"kernels-{training}.json")
@@ -39,7 +39,7 @@ def train(process, seconds):
 
 
 def fill(arguments, training, seconds):
-    """Compiles it. What is to be known of it."""
+    """Compiles the training. Returns its facts."""
     models, role = arguments.models, arguments.models.systems["alone"].trainer
     began = time.monotonic()
     environment = models.environment(role)
@@ -58,12 +58,12 @@ def fill(arguments, training, seconds):
 
 
 def newest(folder):
-    """When a bundle came last. Makers remove other files while this looks."""
+    """Time at which the last bundle came. Other processes remove other files during the search."""
     return max([os.stat(os.path.join(folder, name)).st_mtime for name in os.listdir(folder) if name.endswith(".tally")], default=0)
 
 
 def variants(arguments, training):
-    """Runs it under Tally, alone, until no more variants are made. Seconds that took."""
+    """Runs the training under Tally, alone, until no new variants come. Returns the seconds that it took."""
     models, role = arguments.models, arguments.models.systems["tally-time-slicing"].trainer
     folder, began = tempfile.mkdtemp(prefix="tally-benchmark-"), time.time()
     try:
@@ -83,12 +83,12 @@ def variants(arguments, training):
 
 
 def makes_kernels(arguments, training):
-    """Whether it compiles kernels that Tally is to have variants of."""
+    """Whether the training compiles kernels that need variants of Tally."""
     return arguments.device == "cuda" and arguments.models.launcher and training.endswith("-compiled")
 
 
 def prepare(arguments, trainings, deadline):
-    """Whether all are prepared; by training by how much its figures may differ, where that is not nothing."""
+    """Returns whether all trainings are prepared, and the nonzero tolerances of figures by training."""
     path = place(arguments.models, "prepared.json")
     known = {}
     if os.path.exists(path):
@@ -96,7 +96,7 @@ def prepare(arguments, trainings, deadline):
             known = json.load(file)
 
     def keep(training, find):
-        """What was found; a training that does not run is named, and those that do are measured."""
+        """Keeps the facts. The function reports a training that does not run; the other trainings are measured."""
         print(f"preparing {training}{' under tally' if training in known else ''}", file=sys.stderr, flush=True)
         try:
             known[training] = {**known.get(training, {}), **find()}

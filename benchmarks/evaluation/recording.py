@@ -1,4 +1,4 @@
-"""What a step of a training puts on the device with nothing beside it, as tally's own log has it (TALLY_TRACE): for tally-sim
+"""Records the kernels of a step of a training that runs alone, from tally's own log (TALLY_TRACE), for tally-sim
 (simulated.py), which needs no GPU."""
 import json
 import os
@@ -10,7 +10,7 @@ from colocation import mean
 from . import systems
 from .session import Session
 
-NEAR = 0.2  # how far the launches of a step may be from those of the time over its steps
+NEAR = 0.2  # largest relative difference between the launches of a step and the mean number of launches of a step
 
 
 def place(folder, training):
@@ -18,7 +18,7 @@ def place(folder, training):
 
 
 def work(trace, begin_us, end_us):
-    """What lanes ran between two instants: (begin, name, microseconds, kind, blocks), in order."""
+    """The kernels that lanes ran between two instants: (begin, name, microseconds, kind, blocks), in order."""
     lanes = {each["tid"] for each in trace if each["ph"] == "M" and each["name"] == "thread_name" and re.fullmatch(r"lane \d+", each["args"]["name"])}
     found = [(each["ts"], each["name"], each["dur"], each["args"]["kind"], each["args"].get("blocks", 0)) for each in trace
              if each["ph"] == "X" and each["tid"] in lanes and each["name"] != "batch" and begin_us <= each["ts"] < end_us]
@@ -26,12 +26,13 @@ def work(trace, begin_us, end_us):
 
 
 def step(launches, steps):
-    """The launches of one step: each repeats itself after as many. Times are means over all steps there are."""
+    """The launches of one step: the sequence of launches repeats itself after this number. Times are means over all
+    steps."""
     shapes = [(name, kind, blocks) for _, name, _, kind, blocks in launches]
     about = len(launches) / steps
     for count in sorted(range(max(1, int(about * (1 - NEAR))), int(about * (1 + NEAR)) + 2), key=lambda count: abs(count - about)):
         if 2 * count <= len(shapes) and [name for name, _, _ in shapes[:-count]] == [name for name, _, _ in shapes[count:]]:
-            # Kinds may still be tried in the first steps.
+            # The runtime may still try kinds in the first steps.
             return [{"name": name, "kind": kind, "blocks": blocks, "us": mean([took for _, _, took, _, _ in launches[i % count::count]])}
                     for i, (name, kind, blocks) in enumerate(shapes[-count:], len(shapes) - count)]
     raise ValueError(f"{len(launches)} launches in {steps:.1f} steps: no step repeats itself")
@@ -42,7 +43,7 @@ def record(arguments, pair, folder):
     system = arguments.models.here(systems.BY_NAME["tally-traced"])
     with Session(arguments, pair, [system], arguments.gpus[0]) as session:
         process, _ = session.parts(system)
-        # Behind as much time for what learns from its launches.
+        # The runtime first gets as much time to learn from the launches.
         begin = process.ask("train")["now"] + int(arguments.seconds * 1e9)
         end = begin + int(arguments.seconds * 1e9)
         time.sleep(2 * arguments.seconds)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What recording.py finds in a trace, and what simulated.py makes of it, by numbers worked out by hand.
+"""The steps that recording.py finds in a trace, and the scenario that simulated.py makes of them, by numbers worked
+out by hand.
 
   recording_test.py
 """
@@ -26,7 +27,7 @@ TRACE = [thread(10, "lane 0"), thread(11, "lane 0: waits"), thread(1, "high prio
 
 class Work(unittest.TestCase):
     def test_lanes_between_two_instants(self):
-        # What begins at one instant stays in the order of the trace.
+        # Events with the same begin keep the order of the trace.
         self.assertEqual([each[:3] for each in recording.work(TRACE, 10, 20)], [(10, "z", 2), (10, "a", 3)])
 
 
@@ -40,7 +41,7 @@ class Step(unittest.TestCase):
         self.assertEqual([(each["name"], each["us"]) for each in found], [("b", 4), ("c", 6), ("a", 3)])
 
     def test_a_step_of_several_alike(self):
-        # Of as many as steps were counted, not the shortest that repeats.
+        # The period matches the counted steps; it is not the shortest period.
         self.assertEqual(len(recording.step(self.launches("aa" * 6, [1] * 12), 3)), 4)
 
     def test_the_last_kind(self):

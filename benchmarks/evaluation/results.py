@@ -1,4 +1,5 @@
-"""What was measured, one JSON object a line, so that a run can be taken up again; and the tables made of it."""
+"""The measurements, one JSON object a line, so that an interrupted run can continue; and the tables computed from
+them."""
 import csv
 import json
 import os
@@ -11,13 +12,13 @@ KEY = ("pair", "system", "arrivals", "load", "repetition")
 
 
 class Store:
-    """The measurements in a folder, with the machine's facts. `add` and `say` are for any thread."""
+    """The measurements in a folder, with the machine's facts. Any thread may call `add` and `say`."""
 
     def __init__(self, folder):
         self.folder, self.lock = folder, threading.Lock()
         os.makedirs(folder, exist_ok=True)
         self.path = os.path.join(folder, "measurements.jsonl")
-        self.known = {}  # of a repetition that was measured again, because it had been left half done, the last
+        self.known = {}  # of a repetition that was repeated because it was incomplete, the last
         if os.path.exists(self.path):
             with open(self.path) as file:
                 rows = [json.loads(line) for line in file if line.endswith("\n")]
@@ -32,7 +33,7 @@ class Store:
         return tuple(row[each] for each in KEY)
 
     def facts(self, facts):
-        """Keeps the facts; another machine's must not be mixed in."""
+        """Keeps the facts, and rejects those of another machine."""
         path = os.path.join(self.folder, "machine.json")
         if os.path.exists(path):
             with open(path) as file:
@@ -45,14 +46,14 @@ class Store:
             json.dump(facts, file, indent=1)
 
     def say(self, pair, said):
-        """Keeps what the processes of a pair wrote to standard error: under tally, how launches went."""
+        """Keeps the standard error of a pair's processes; under tally it has the statistics of launches."""
         with self.lock, open(os.path.join(self.folder, "said.txt"), "a") as file:
             for system, part, text in said:
                 if text.strip():
                     file.write(f"{pair} {system} {part}: {text.strip()}\n")
 
     def logs(self, found):
-        """Keeps what logs.counts() found in the logs of a repetition."""
+        """Keeps the counts that logs.counts() found in the logs of a repetition."""
         if found:
             with self.lock, open(os.path.join(self.folder, "logs.jsonl"), "a") as file:
                 file.writelines(json.dumps(each) + "\n" for each in found)
@@ -69,9 +70,9 @@ def cell_rows(rows, pair, system, arrivals, load):
 
 
 def summarize(rows, slo):
-    """A row for each cell. Ratios are over `alone` of the same repetitions and arrivals: where a cell has fewer
-    requests, over as many of alone's, the first; in `p99_low` and `p99_high` the lowest and highest of single
-    repetitions. The SLO is by all of alone's."""
+    """A row for each cell. Ratios are over `alone` of the same repetitions and arrivals. If a cell has fewer
+    requests, the ratio uses as many of alone's, the first. `p99_low` and `p99_high` are the lowest and highest of
+    single repetitions. The SLO uses all requests of `alone`."""
     table = []
     for pair, system, arrivals, load in dict.fromkeys(Store.key(row)[:4] for row in rows):
         cell = cell_rows(rows, pair, system, arrivals, load)
@@ -103,11 +104,11 @@ def summarize(rows, slo):
     return table
 
 
-COUNTS_FROM = 2.0  # P99 of a plain low-priority stream over alone; a pair that suffers less shows nothing
+COUNTS_FROM = 2.0  # P99 of a plain low-priority stream over alone; a pair with a lower ratio shows no effect
 
 
 def counting(table):
-    """The rows of pairs of which it is not known that they do not count."""
+    """The rows of all pairs but those known not to count."""
     spared = {(row["pair"], row["arrivals"], row["load"]) for row in table
               if row["system"] == "low-priority" and row["p99"] < COUNTS_FROM}
     return [row for row in table if (row["pair"], row["arrivals"], row["load"]) not in spared]

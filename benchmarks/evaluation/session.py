@@ -1,6 +1,6 @@
-"""The processes of one pair of models, alive together and idle but for those being measured, so that what is
-compared is measured in turn within seconds. A repetition has processes of its own: two of one program differ by
-as much as some systems do."""
+"""The processes of one pair of models, alive together; only the measured processes work, the others are idle. So the
+harness measures compared systems in turn within seconds. A repetition has processes of its own: two processes of one
+program differ by as much as some systems do."""
 import concurrent.futures
 import dataclasses
 import os
@@ -17,11 +17,11 @@ from two_processes import Ended, Mps, NoMps, Process
 from . import loads
 
 WARMING = 5  # requests before each measurement
-LEARNING = 0.25  # of a measurement's requests before the first of a process that learns from what it runs
+LEARNING = 0.25  # fraction of a measurement's requests that a process with tally serves first, to learn the kernels
 
 
 class Unavailable(Exception):
-    """A system that this machine does not have; the text says why."""
+    """A system that this machine does not have; the text gives the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,20 +44,21 @@ def as_float(bits):
 
 
 class Bits:
-    """What all processes of a pair have to compute alike; `tolerance`: by how much the training's figures may differ, of their value, in
-    its first steps. Later ones are far from each other, since each step's difference makes the next one's larger."""
+    """The results that must be equal in all processes of a pair. `tolerance`: the allowed relative difference of the
+    training's figures in its first steps. Figures of later steps are far apart, since each step's difference makes
+    the next one larger."""
     FIRST = 8
 
     def __init__(self, tolerance=0.0):
         self.answer, self.figures, self.tolerance, self.lock = None, [], tolerance, threading.Lock()
 
     def differ(self, figures):
-        """In words, at which step a figure is another one than before, or None."""
+        """Names the step with a figure that differs from the earlier one, or returns None."""
         def alike(one, other):
             if not self.tolerance:
                 return one == other
             one, other = as_float(one), as_float(other)
-            return abs(one - other) <= self.tolerance * abs(other)  # what is no number is alike with nothing
+            return abs(one - other) <= self.tolerance * abs(other)  # NaN equals no number
         with self.lock:
             for step, (one, other) in enumerate(zip(figures, self.figures), 1):
                 if self.tolerance and step > self.FIRST:
@@ -71,15 +72,16 @@ class Bits:
 
 
 class Session:
-    """`arguments`: models, size, device, as `run` has them. `gpu`: which one, by its UUID; else the first. `bits`: of
-    the pair's sessions before. `first`: of the systems `wanted` those that start at first; without it all of them."""
+    """`arguments`: models, size, device, as `run` has them. `gpu`: UUID of the GPU; else the first GPU. `bits`:
+    those of the pair's earlier sessions. `first`: the systems among `wanted` that start at first; without it all of
+    them."""
 
     def __init__(self, arguments, pair, wanted, gpu=None, bits=None, first=None):
         self.arguments, self.models, self.pair, self.bits = arguments, arguments.models, pair, bits or Bits()
         self.visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
         self.spawned, self.processes, self.unavailable, self.learnt = {}, {}, {}, set()
-        self.loaded, self.gone = {}, []  # by process and kind; what processes said that did not end well
+        self.loaded, self.gone = {}, []  # by process and kind; the standard error of ended processes
         self.wanted, self.no_mps = first or wanted, "no nvidia-cuda-mps-control here"
         self.busy_us = None  # P99 of the busy times of `alone`
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
@@ -98,8 +100,9 @@ class Session:
         return self
 
     def start(self):
-        """All processes with their models, before anything is measured: whoever starts disturbs the others. All at once, since a
-        context takes its time. Those that depend on what `alone` measures start behind that, before anything else is measured."""
+        """Starts all processes with their models before any measurement, since a process that starts disturbs the
+        others. All start at once, since a context takes its time. Processes that depend on the measurement of
+        `alone` start after it, before any other measurement."""
         parts = {}
         for system in self.wanted:
             for role, part in self.roles(system):
@@ -115,7 +118,7 @@ class Session:
                 try:
                     started.result()
                 except (Unavailable, Wrong, Ended):
-                    pass  # prepare() says it of each system that it holds for
+                    pass  # prepare() reports it for each affected system
 
     def learn_alone(self, busy_us):
         """`busy_us`: P99 of the busy times of `alone`."""
@@ -124,7 +127,7 @@ class Session:
             self.start()
 
     def take(self, pair, bits):
-        """Another pair, with the same processes."""
+        """Takes another pair, with the same processes."""
         if (pair, bits) != (self.pair, self.bits):
             self.pair, self.bits = pair, bits
             self.learnt.clear()
@@ -138,7 +141,7 @@ class Session:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def finish(self, keys):
-        """Ends processes as they should end, those that never came so far by force; keeps what they said."""
+        """Ends loaded processes normally, and others by force; keeps their standard error."""
         ending = {key: self.processes.pop(key) for key in keys if key in self.processes}
         for key in keys:
             process = self.spawned.pop(key)
@@ -151,12 +154,13 @@ class Session:
         self.gone += [(key[0], key[2], text) for key, text in zip(ending, said)]
 
     def end(self):
-        """Ends all processes; what they said."""
+        """Ends all processes; returns their standard error."""
         self.finish(list(self.spawned))
         return self.gone
 
     def only(self, wanted):
-        """From now on processes of `wanted` and of `alone`: ends the others, whose memory these may need, and starts those that lack."""
+        """Restricts the session to the processes of `wanted` and of `alone`: ends the others, since these may need
+        their memory, and starts the missing ones."""
         needed = {self.key(system, *role) for system in [*wanted, self.models.here(self.models.systems["alone"])] for role in self.roles(system)}
         self.wanted = wanted
         self.learnt &= {system.name for system in wanted}
@@ -164,7 +168,7 @@ class Session:
         self.start()
 
     def discard(self, system):
-        """Ends the processes of a system of which one went wrong; new ones are started for what is measured next."""
+        """Ends the processes of a system after an error in one of them; the next measurement starts new ones."""
         for role, part in self.roles(system):
             key = self.key(system, role, part)
             process = self.spawned.pop(key, None)
@@ -193,7 +197,7 @@ class Session:
         return ("" if role.program == "plain" else system.name, role, part)
 
     def spawn(self, system, role, part):
-        """The process, which may still be starting. `part`: server, trainer or both."""
+        """Returns the process, which may still be starting. `part`: server, trainer or both."""
         key = self.key(system, role, part)
         if role.mps and not self.service.environment:
             return None
@@ -202,7 +206,7 @@ class Session:
         return self.spawned[key]
 
     def process(self, system, role, part):
-        """The same with its models loaded."""
+        """Returns the process with its models loaded."""
         key = self.key(system, role, part)
         process = self.processes.get(key) or self.spawn(system, role, part)
         if not process:
@@ -215,7 +219,7 @@ class Session:
             if part != "server":
                 self.keep_loaded(key, process, "training", self.pair.training)
         except Ended as ended:
-            if process.process.wait() == 3:  # what was asked for is not there
+            if process.process.wait() == 3:  # the machine lacks a feature that the process needs
                 raise Unavailable(process.said().strip()) from ended
             raise
         self.processes[key] = process
@@ -241,7 +245,7 @@ class Session:
 
     @staticmethod
     def roles(system):
-        """Of the process that serves, and of the one that trains where that is another."""
+        """The role of the process that serves, and of the process that trains if that is another one."""
         if not system.trainer:
             return [(system.server, "both")]
         return [(system.server, "server"), (system.trainer, "trainer")]
@@ -252,7 +256,7 @@ class Session:
         return processes[0], processes[-1]
 
     def prepare(self, system):
-        """Starts what the system needs; whether this machine has it."""
+        """Starts the processes of the system; returns whether this machine has it."""
         try:
             self.parts(system)
         except Unavailable as missing:
@@ -260,18 +264,18 @@ class Session:
         return system.name not in self.unavailable
 
     def alone(self):
-        """The processes that serve and train with nothing beside them."""
+        """The processes that serve and train with no other process at work."""
         return self.parts(self.models.here(self.models.systems["alone"]))
 
     def service_time(self):
-        """What a request takes alone, in microseconds, one behind the other: capacity is its inverse."""
+        """Time of a request alone, in microseconds, with requests one behind the other: capacity is its inverse."""
         server, _ = self.alone()
         least, seconds = (3, 0) if self.arguments.size == "small" else (50, 0.2)
         times = server.ask("capacity", least, seconds)["service_us"]
         return sum(times) / len(times)
 
     def train_alone(self, seconds):
-        """Steps a second with nothing beside them."""
+        """Steps a second of the training alone."""
         _, trainer = self.alone()
         while True:
             begin = trainer.ask("train")["now"]
@@ -282,7 +286,7 @@ class Session:
             seconds *= 2
 
     def stopped(self, trainer, begin, end):
-        """Ends training; its figures have to be those of all other runs after as many steps."""
+        """Ends training, and checks that its figures equal those of all other runs after as many steps."""
         stopped = trainer.ask("stop", begin, end)
         difference = self.bits.differ(stopped["figures"])
         if difference:

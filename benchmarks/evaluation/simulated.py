@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""What tally-sim says of pairs that were measured, beside what was measured.
+"""The predictions of tally-sim for measured pairs, beside the measurements.
 
   benchmarks/evaluation/simulated.py --out=DIR [--cache=DIR] [--sim=TALLY-SIM] [--keep=DIR]
 
-`--out`: of benchmarks/run. Of PyTorch's models with the systems alone, alone-mps, tally-time-slicing and tally-mps; `--cache`: where that
-run has listed the trainings' kernels. Of CUDA's models with `alone` and systems of one process of Tally's, whatever their policies
-(--systems=frontier), and with what `benchmarks/run --record` has written to the same folder. A request's service times and arrivals are
-those of the server alone in the same repetition, under MPS for tally-mps. The training is what the profiler or tally's log has listed;
-Triton's kernels have variants, of blocks of at most 10 us. Tally's log says which kernels have variants, and how many blocks; that
-RESIDENT of them run on an SM at a time is assumed, and that blocks longer than the bound are stopped inside. The host launches as fast as
-the plain training's steps say. Nothing that was measured with both is given to the simulation. `--keep` writes the scenarios there.
+`--out`: the folder of benchmarks/run. It has PyTorch's models with the systems alone, alone-mps, tally-time-slicing
+and tally-mps, and `--cache` is the folder where that run listed the trainings' kernels; or it has CUDA's models with
+`alone` and Tally's systems of one process, with any policies (--systems=frontier), and `benchmarks/run --record`
+wrote its records to the same folder. A request's service times and arrivals are those of the server alone in the
+same repetition, under MPS for tally-mps. The profiler or tally's log listed the training's kernels; Triton's kernels
+have variants, with blocks of at most 10 us. Tally's log names the kernels that have variants, and their numbers of
+blocks. The script assumes that RESIDENT of these blocks run on an SM at a time, and that the runtime interrupts
+blocks longer than the bound inside. The host launches at the pace of the plain training's steps. The simulation gets
+no measurement of both loads together. `--keep` writes the scenarios to a folder.
 """
 import argparse
 import json
@@ -29,11 +31,11 @@ ALONE = {"tally-time-slicing": "alone", "tally-mps": "alone-mps",
 BLOCK_US, LAUNCH_US = 10.0, 4.0
 RESIDENT = 4  # blocks of a kernel on an SM at a time
 VARIANTS = ("persistent", "guard", "slice", "checkpoint", "pause")
-BETWEEN_US = 1.0  # from one kernel of a stream to the next
+BETWEEN_US = 1.0  # gap between two kernels of a stream
 
 
 def of_profiler(listed):
-    """The kernels of a step; `listed`: of protocol.py's `kernels`."""
+    """The kernels of a step; `listed`: the answer of protocol.py's `kernels`."""
     kernels = listed["kernels"][:len(listed["kernels"]) // listed["steps"]]
     return [{"name": name, "us": took, "variants": expected.yields(name), "block_us": min(BLOCK_US, took)} for name, _, took in kernels]
 
@@ -50,7 +52,7 @@ def of_log(recorded, sms):
 
 
 def training(kernels, steps_per_s):
-    """A training that keeps the device busy launches fast; else the host's launches take the step."""
+    """A training that keeps the device busy launches fast; otherwise the host's launches fill the step."""
     step = 1e6 / steps_per_s
     busy = sum(each["us"] + BETWEEN_US for each in kernels)
     host = LAUNCH_US if busy > 0.95 * step else step / len(kernels)
@@ -64,7 +66,7 @@ def scenario(alone, kernels):
 
 
 def policy(row):
-    """Of the system, as tally-sim takes it; none for the default."""
+    """The system's policy as an option of tally-sim; no option for the default."""
     value = dict(systems.BY_NAME[row["system"]].server.environment).get("TALLY_POLICY")
     if value is None:
         return []
@@ -81,7 +83,7 @@ def simulate(sim, made, path, options):
 
 
 def kernels_of(arguments, name):
-    """Of the training of that name, or None where they were not listed."""
+    """The kernels of the training of that name, or None if no list exists."""
     recorded, listed = recording.place(arguments.out, name), os.path.join(arguments.cache or arguments.out, f"kernels-{name}.json")
     if os.path.exists(recorded):
         with open(recorded) as file, open(os.path.join(arguments.out, "machine.json")) as machine:

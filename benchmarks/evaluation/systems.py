@@ -1,4 +1,4 @@
-"""The ways to share a GPU that are compared: which program runs where, with what environment."""
+"""The compared ways to share a GPU: the program of each role and its environment."""
 import dataclasses
 import os
 
@@ -7,7 +7,8 @@ from .session import Unavailable, Wrong
 
 @dataclasses.dataclass(frozen=True)
 class SloTarget:
-    """A value of the environment: the policy slo, with a target of `bound` times the P99 of the busy times of `alone`."""
+    """A value of the environment: the policy slo, with a target of `bound` times the P99 of the busy times of
+    `alone`."""
     bound: float
 
     def text(self, session):
@@ -39,7 +40,7 @@ class BesidePrograms:
 
 @dataclasses.dataclass(frozen=True)
 class Role:
-    """A process: one of the three programs, its arguments and environment, and whether MPS serves it."""
+    """A process: one of the three programs, its arguments and environment, and whether it is a client of MPS."""
     program: str  # plain, scheduled, tally
     arguments: tuple = ()
     environment: tuple = ()  # pairs; a value is a text, or has `text(session)`
@@ -47,7 +48,7 @@ class Role:
 
     @property
     def needs_alone(self):
-        """Whether the environment depends on what was measured alone."""
+        """Whether the environment depends on the measurement of `alone`."""
         return any(isinstance(value, SloTarget) for _, value in self.environment)
 
 
@@ -56,12 +57,12 @@ class System:
     name: str
     says: str  # in a table's heading
     server: Role
-    trainer: Role = None  # a process of its own; None: the server's
+    trainer: Role = None  # a process of its own; None: the server's process trains
     trains: bool = True
     flush: bool = False
-    bound: float = None  # on P99 over alone, that it is to keep
-    learning_s: float = 0.0  # of requests before the first measurement, at least
-    log: str = ""  # the file in the session's folder into which the server writes what ran
+    bound: float = None  # bound on P99 over alone that the system has to keep
+    learning_s: float = 0.0  # least seconds of requests before the first measurement
+    log: str = ""  # the file in the session's folder into which the server logs its kernels
 
 
 STREAMS, NO_STREAMS = ("--priorities=1",), ("--priorities=0",)
@@ -86,12 +87,12 @@ def best_effort(mps):
 
 
 def green_training(sms):
-    """Training on so many SMs, requests on all of them."""
+    """Training on `sms` SMs, requests on all SMs."""
     return System(f"green-training-{sms}", f"green context, {sms} SMs for training", Role("plain", STREAMS + (f"--green-training={sms}",)))
 
 
 def one_process(name, says, *environment, **more):
-    """Requests and training in one process of Tally's, with everything that it has."""
+    """Requests and training in one process with all of Tally's features."""
     return System(name, says, Role("tally", STREAMS, OFF + environment), **more)
 
 
@@ -141,16 +142,16 @@ def starting(text):
     return [name for name in BY_NAME if name.startswith(text)]
 
 
-# What sharing beside requests can give, by family (frontier.py).
+# The systems that frontier.py compares, by family.
 FRONTIER = {"MPS": starting("mps"), "green contexts": starting("green-"), "low-priority stream": ["low-priority"],
             "time slicing": ["time-slicing"], "tally, fixed": ["tally-everything", *starting("partition-")], "tally, slo": starting("slo-")}
 
 
-# For --systems; `log`: what a log of all that runs costs (logs.py).
+# For --systems; `log`: the cost of a log of all kernels and calls (logs.py).
 GROUPS = {"frontier": sum(FRONTIER.values(), []), "log": ["tally-everything", "tally-traced", "tally-cupti"]}
 QUICK = ["alone", "alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-scheduling",
          "tally-block", "tally-everything", "tally-mps"]
-# Of programs of which each serves or trains. Alone is time slicing's server, whose trainer does nothing.
+# Systems of programs that either serve or train. `alone` is time slicing's server, with an idle trainer.
 PYTORCH = {each.name: each for each in [
     System("alone", "alone", ALONE_PROCESS, ALONE_PROCESS, trains=False),
     System("alone-flushed", "alone, L2 flushed", ALONE_PROCESS, ALONE_PROCESS, trains=False, flush=True),
@@ -159,7 +160,8 @@ PYTORCH = {each.name: each for each in [
 
 
 def on_emulator(role):
-    """There the plain program does not run: the relinked one stands in, with everything of high priority."""
+    """The role on the emulator, where the plain program does not run: the relinked program stands in for it, with
+    all its work at high priority."""
     program, arguments = role.program, role.arguments
     if program == "plain":
         program, arguments = "scheduled", NO_STREAMS
@@ -167,7 +169,7 @@ def on_emulator(role):
 
 
 def emulated(system):
-    """The same for the emulator, or None where it has nothing like it."""
+    """The system for the emulator, or None if the emulator has no counterpart."""
     if (system.server.mps or any(each.startswith("--green") for each in system.server.arguments) or
             any(variable == "CUDA_INJECTION64_PATH" for variable, _ in system.server.environment)):
         return None

@@ -1,4 +1,4 @@
-"""Who ran when around one request: a trace of the tally process, cut to that request."""
+"""The work of each thread around one request: a trace of the tally process, cut to that request."""
 import dataclasses
 import json
 import os

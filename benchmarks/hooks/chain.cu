@@ -1,12 +1,12 @@
-// A chain of kernels that depend on each other, launched one after the other on one stream, with
-// nothing else running: what best effort costs short kernels. The program knows nothing of tally;
-// chain_plain is the same without it.
+// A chain of kernels that depend on each other, launched one after the other on one stream, with no
+// other work on the GPU: the cost of best effort for short kernels. The program does not use tally;
+// chain_plain is the same program without tally.
 //
 //   TALLY_CLASS=best-effort TALLY_RUN_AHEAD_US=0 chain [BLOCKS] [LAUNCHES] [NODES]
 //
-// By default 264 blocks of 256 threads, 10000 launches. With NODES the kernels are launched as
-// replays of a graph of so many, which the program captures. Prints microseconds a kernel for
-// kernels of several lengths, the best of three rounds each.
+// By default 264 blocks of 256 threads, 10000 launches. With NODES the program captures a graph of
+// so many kernels, and launches the kernels as replays of that graph. Prints microseconds a kernel
+// for kernels of several lengths, the best of three rounds each.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -31,7 +31,7 @@ void check(cudaError_t status, const char *what) {
   std::exit(1);
 }
 
-/// `nodes` kernels of the chain, as a graph.
+/// Captures `nodes` kernels of the chain as a graph.
 cudaGraphExec_t captured(cudaStream_t stream, int nodes, int blocks, float *data, int rounds) {
   cudaGraph_t graph;
   cudaGraphExec_t executable;
@@ -44,7 +44,8 @@ cudaGraphExec_t captured(cudaStream_t stream, int nodes, int blocks, float *data
   return executable;
 }
 
-/// `count` kernels, as launches or as replays of a graph of `nodes`. Returns how many there were.
+/// Launches `count` kernels, as launches or as replays of a graph of `nodes`. Returns the number of
+/// kernels launched.
 int launch(cudaStream_t stream, int count, int blocks, float *data, int rounds, int nodes,
            cudaGraphExec_t graph) {
   if (!graph) {

@@ -1,13 +1,14 @@
-// What a stream of a green context costs: to make one, to launch on it, and to change from a stream
-// of all SMs to it, as work does that yields and goes on beside a request.
+// The cost of a stream of a green context: its creation, a launch on it, and the change from a
+// stream of all SMs to it. Work that yields and goes on beside a request makes that change.
 //
 //   green_contexts [--launches=N] [--sizes=SMS,SMS...]
 //
-// Says first whether this process is a client of MPS. For each size: the time and the device memory
-// that the context and its stream take, the SMs on which blocks of a large grid ran, the time from
-// a launch to the end of a synchronisation, and the time of two launches of which the second waits
-// for the first, on the stream of all SMs and then on this one. The row `all` has both launches on
-// the stream of all SMs. Medians of N (2000), in microseconds. Needs a GPU that nobody else uses.
+// Prints first whether this process is a client of MPS. For each size: the time and the device
+// memory that the context and its stream take, the SMs on which blocks of a large grid ran, the
+// time from a launch to the end of a synchronisation, and the time of two launches, on the stream
+// of all SMs and then on this stream, the second of which waits for the first. The row `all` has
+// both launches on the stream of all SMs. Medians of N (2000), in microseconds. The program needs a
+// GPU without other work.
 #include "device/driver_environment.h"
 #include "device/green_context.h"
 
@@ -53,7 +54,7 @@ void check(cudaError_t status, const char *call) {
     fail(std::string(call) + ": " + cudaGetErrorString(status));
 }
 
-/// The driver's function; ends the program where the driver has none of that name.
+/// Returns the driver's function of that name; ends the program if the driver has none.
 template <class Function> Function *entry(const char *name) {
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result{};
@@ -86,7 +87,7 @@ public:
     row("all", all, 0, 0);
   }
 
-  /// Makes a context of `sms` SMs, which stays.
+  /// Makes a context of `sms` SMs, which is never destroyed.
   void size(std::uint32_t sms) {
     std::size_t before = freeBytes();
     auto start = Clock::now();
@@ -111,7 +112,7 @@ private:
       fail("the kernel was not launched");
   }
 
-  /// The number of SMs on which blocks ran, of a grid that fills the device many times.
+  /// The number of SMs on which the blocks of a grid ran that fills the device many times.
   long smsOf(cudaStream_t stream) {
     std::vector<unsigned> seen(mostSms);
     check(cudaMemset(marks, 0, mostSms * sizeof(unsigned)), "cudaMemset");

@@ -1,12 +1,13 @@
-// What the hooks add to a kernel launch of high priority that wakes nobody: hooked launches and
-// plain ones in random order in one process, on one stream (launch_times.h).
+// The cost of the hooks for a kernel launch of high priority that causes no wake: hooked launches
+// and plain ones in random order in one process, on one stream (launch_times.h).
 //
 //   launch_overhead [--launches=N] [--best-effort-stream | --held-back] [--checked]
 //
-// --best-effort-stream: beside an idle stream of lower priority, so that launches are counted for
-// it; without it there is no best-effort work in the process. --held-back: beside one with a kernel
-// that the launches hold back, so that the dispatcher's thread looks again and again whether more
-// of them come. --checked: with the call of cudaGetLastError that frameworks make behind each.
+// --best-effort-stream: beside an idle stream of lower priority, so that the hooks count launches
+// for it; without the option the process has no best-effort work. --held-back: beside a
+// lower-priority stream with a kernel that the launches hold back, so that the dispatcher's thread
+// checks again and again for further launches. --checked: with a call of cudaGetLastError behind
+// each launch, as frameworks make it.
 //
 // Prints median and P99 of the time that a call takes.
 #include "launch_times.h"
@@ -17,16 +18,16 @@ namespace {
 
 using namespace launch_times;
 
-/// Launches between synchronisations: far fewer than the driver queues, so that none waits.
+/// Launches between synchronisations: far fewer than the driver queues, so that no launch waits.
 constexpr int launchesPerRound = 128;
 
-/// What is measured beside what.
+/// The best-effort work beside the measured launches.
 struct Beside {
   const char *name = "no best-effort work";
   bool stream = false, heldBack = false;
 };
 
-/// `heldBack`: the stream of a kernel that is, if not nullptr.
+/// `heldBack`: the stream of a kernel that is held back, if not nullptr.
 LaunchTimes measure(cudaStream_t stream, cudaStream_t heldBack, int count, bool areChecked) {
   std::mt19937 random(1);
   LaunchTimes times;

@@ -1,11 +1,11 @@
 // Hooked launches (the name that programs call) and plain ones (the CUDA runtime's own function) of
-// an empty kernel, timed within one process. Which kind comes next is drawn each time: what the one
-// before has left behind, which may cost more than the hooks do, then comes to both kinds alike.
-// (In pairs, one of each, three of four would come behind one of the other kind.)
+// an empty kernel, timed within one process. The order is random: an after-effect of a launch,
+// which may cost more than the hooks do, then slows both kinds alike. (In pairs, one of each, three
+// of four launches would come behind a launch of the other kind.)
 //
-// The plain calls pass the driver-level hook too, which knows in about a nanosecond that it has
-// nothing to do: with TALLY_DISABLE=1 it is not there, and the two kinds of calls are the same but
-// for one test.
+// The plain calls pass the driver-level hook too, which detects within about a nanosecond that it
+// has no work. With TALLY_DISABLE=1 that hook is absent, and the two kinds of calls differ in one
+// test only.
 #ifndef TALLY_BENCHMARKS_HOOKS_LAUNCH_TIMES_H
 #define TALLY_BENCHMARKS_HOOKS_LAUNCH_TIMES_H
 
@@ -53,8 +53,8 @@ inline const void *emptyKernel() {
   return kernel;
 }
 
-/// Nanoseconds that the call takes, the clock's own cost in them, and where there is one that of
-/// the question behind it whether it was wrong.
+/// Returns the nanoseconds of the call, including the cost of the clock and, if `isChecked`, of the
+/// call of cudaGetLastError behind it.
 template <class Launch, class Check>
 std::int64_t timed(Launch launch, Check lastError, bool isChecked, cudaStream_t stream) {
   const void *kernel = emptyKernel();
@@ -71,7 +71,7 @@ inline std::int64_t timedByHook(cudaStream_t stream, bool isChecked) {
                [] { return cudaGetLastError(); }, isChecked, stream);
 }
 inline std::int64_t timedPlainly(cudaStream_t stream, bool isChecked, bool isEmulated) {
-  // Else the driver-level hook would count it, as a library's.
+  // Otherwise the driver-level hook would count it as a library's launch.
   tally::hooks::InHook unseen;
   if (isEmulated)
     return timed(tally::hooks::api().cudaLaunchKernel, tally::hooks::api().cudaGetLastError,
@@ -93,7 +93,7 @@ struct Times {
   }
 };
 
-/// Calls of one kind: all, and by whether a plain or a hooked one came before.
+/// Calls of one kind: all calls, and those behind a plain and behind a hooked call.
 struct Calls {
   Times all, behind[2];
   void add(std::int64_t time, bool behindHooked) {
@@ -103,12 +103,12 @@ struct Calls {
 };
 
 struct LaunchTimes {
-  bool areChecked = false; ///< each is followed by cudaGetLastError, as frameworks' are
+  bool areChecked = false; ///< a call of cudaGetLastError follows each launch, as in frameworks
   Calls plain, hooked;
   bool lastWasHooked = false;
   const bool isEmulated = &tally::hooks::api() != &tally::hooks::realApi();
 
-  /// `prepare()` is called in front of it.
+  /// Calls `prepare()` in front of the launch.
   template <class Prepare> void add(cudaStream_t stream, std::mt19937 &random, Prepare prepare) {
     bool isHooked = random() % 2 == 0;
     prepare();
@@ -126,7 +126,8 @@ struct LaunchTimes {
                 name.c_str(), half[0], half[1], half[1] - half[0], tail[0], tail[1],
                 tail[1] - tail[0], plain.all.each.size(), hooked.all.each.size());
   }
-  /// Whether it matters what the one before has left behind.
+  /// Prints the times by the kind of the launch before, which shows the after-effect of that
+  /// launch.
   void printBehind() {
     for (bool behindHooked : {false, true})
       std::printf("  behind a %s one: median %lld ns plain, %lld hooked\n",

@@ -1,11 +1,12 @@
-// What a request that a relinked program names costs its thread (tally/request.h): a begin and an
-// end of it, where nobody waits.
+// The cost of a named request for the thread of a relinked program (tally/request.h): a begin and
+// an end of the request, while no best-effort work waits.
 //
 //   TALLY_DEVICE=emulator TALLY_ARENA=/tmp/an-arena build/benchmarks/hooks/request_benchmark
 //
-// Without TALLY_DEVICE on a GPU; with TALLY_ARENA=off there is nothing that a request would be
-// counted in, but by "pairBesideEngine". A line is a pair of calls; "begin" and "end" are one call
-// each, less what the clock takes. On best-effort work that waits see benchmarks/hooks/requests.py.
+// Without TALLY_DEVICE the program runs on a GPU. With TALLY_ARENA=off no engine or arena counts
+// the request, except in "pairBesideEngine". A line is a pair of calls; "begin" and "end" are one
+// call each, less the cost of the clock. benchmarks/hooks/requests.py measures requests while
+// best-effort work waits.
 #include "tally/request.h"
 
 #include <benchmark/benchmark.h>
@@ -21,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// A stream in a process that has joined the arena, where it joins one.
+/// A stream in a process that has joined the arena, if it joins one.
 cudaStream_t stream() {
   static const cudaStream_t made = [] {
     cudaStream_t stream = nullptr;
@@ -29,7 +30,7 @@ cudaStream_t stream() {
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     if (cudaMalloc(&memory, 4096) != cudaSuccess)
       std::exit(1);
-    // Joined on a thread of its own, behind the first work.
+    // A thread of its own joins the arena, behind the first work.
     for (int i = 0; i < 100; ++i) {
       cudaMemsetAsync(memory, 0, 4096, stream);
       cudaStreamSynchronize(stream);
@@ -49,7 +50,7 @@ double clockTakes() {
   return Seconds(Clock::now() - begun).count() / looks;
 }
 
-/// The one half of the pair by the clock, the other past it.
+/// Measures one half of the pair by the clock, and leaves the other half out.
 void half(benchmark::State &state, bool isBegin) {
   cudaStream_t on = stream();
   double clock = clockTakes();
@@ -90,7 +91,7 @@ void pairInside(benchmark::State &state) {
   }
 }
 
-/// With an idle best-effort stream in the process; last, since its engine stays.
+/// With an idle best-effort stream in the process; it runs last, since its engine stays.
 void pairBesideEngine(benchmark::State &state) {
   static const cudaStream_t high = [] {
     int least = 0, greatest = 0;

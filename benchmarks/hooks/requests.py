@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What it brings and costs that a relinked server names its requests (tally/request.h), beside best-effort work of
-another process: P50 and P99 as the server, tally-top and Prometheus have them, what a begin and an end take, and P99
-with named requests over that without.
+"""The benefit and the cost of naming the requests of a relinked server (tally/request.h), beside best-effort work of
+another process: P50 and P99 as the server, tally-top and Prometheus show them, the time of a begin and an end, and
+P99 with named requests over P99 without names.
 
-Each repetition starts a trainer, and beside it a server whose requests are named and one whose are not, in turn, with
-the same arrivals; and the plain server alone, which says what a request takes. Latencies count from the intended
-arrival; what Tally shows is from begin to end, so it is compared with the server's own time from there. Prometheus'
-quantiles are as its histogram_quantile() has them. About a minute on a GPU:
+Each repetition starts a trainer, and beside it a server with named requests and a server without names, in turn,
+with the same arrivals; and the plain server alone, for the time of a request. Latencies count from the intended
+arrival. Tally shows times from begin to end, so the script compares them with the server's own time from the begin.
+The script computes Prometheus' quantiles as histogram_quantile() does. About a minute on a GPU:
 
   benchmarks/hooks/requests.py --programs build/benchmarks/hooks --top build/tools/tally-top/tally-top
 """
@@ -25,7 +25,7 @@ from two_processes import Ended, Process
 
 
 def shown_by_prometheus(top, folder):
-    """P50 and P99 in microseconds, and how many requests there were."""
+    """P50 and P99 in microseconds, and the number of requests."""
     text = subprocess.run([top, "--prometheus", f"--arena={folder}"], capture_output=True, text=True, check=True).stdout
     pattern = r'^tally_request_seconds_bucket\{[^}]*class="high"[^}]*le="([^"]+)"\} ([0-9.e+]+)$'
     below = [(float("inf") if edge == "+Inf" else float(edge), float(count))
@@ -44,7 +44,7 @@ def shown_by_prometheus(top, folder):
 
 
 class Top:
-    """tally-top over an interval that begins now and is longer than what is looked at."""
+    """tally-top over an interval that begins now and is longer than the measurement."""
 
     def __init__(self, program, folder, seconds):
         self.process = subprocess.Popen([program, "--json", "--once", f"--interval={int(seconds * 1000)}", f"--arena={folder}"],
@@ -85,7 +85,7 @@ class Measurement:
                           self.period, seed)
 
     def named(self, server, seed):
-        server.ask("serve", self.layers, 1, 1, self.period, seed)  # memory and the arena are there
+        server.ask("serve", self.layers, 1, 1, self.period, seed)  # the process has its memory and its arena
         seconds = 1.3 * self.arguments.requests * self.period * 1e-6 + 1.5
         top = Top(self.arguments.top, self.folder, seconds)
         answer = self.serve(server, "name", seed)
@@ -110,7 +110,7 @@ class Measurement:
         self.wrong += trainer.ask("stop", 0, 1)["wrong"]
         trainer.end()
         if seed == 1:
-            server = self.server()  # nobody waits
+            server = self.server()  # no best-effort work waits
             self.serve(server, "serve", seed)
             self.costs.insert(0, ("nobody waits", server.ask("cost", self.arguments.pairs)))
             server.end()

@@ -1,18 +1,18 @@
-// One of two processes that share a GPU: a server, or a trainer. The program knows nothing of
-// tally but that requests can be named; two_processes_plain is the same without it, where that does
-// nothing. two_processes.py and requests.py start and measure both.
+// One of two processes that share a GPU: a server, or a trainer. The program does not use tally,
+// except to name requests; two_processes_plain is the same program without tally, where a name has
+// no effect. two_processes.py and requests.py start and measure both.
 //
-// Commands come one a line, answers likewise, as JSON; instants are nanoseconds of CLOCK_MONOTONIC,
-// which all processes of a machine share:
+// Each line of the input is a command, each line of the output an answer in JSON. Instants are
+// nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share:
 //
-//   rounds BLOCK_US                  the loop's rounds that make a training block take so long
+//   rounds BLOCK_US                  the turns of a loop that take a training block BLOCK_US
 //   serve LAYERS ROUNDS REQUESTS PERIOD_US SEED
 //                                    requests of so many kernels, in an open loop
 //   name LAYERS ROUNDS REQUESTS PERIOD_US SEED
 //                                    the same, each within a tally::RequestScope
-//   cost PAIRS                       nanoseconds that a begin and an end of a request take
-//   train ROUNDS BLOCKS STEP         from now on; answers when it has begun
-//   stop BEGIN END                   ends that; kernels a second between the two instants
+//   cost PAIRS                       nanoseconds of a begin and an end of a request
+//   train ROUNDS BLOCKS STEP         starts training; answers when it has begun
+//   stop BEGIN END                   ends training; kernels a second between the two instants
 #include "commands.cuh"
 
 #include "tally/request.h"
@@ -21,7 +21,7 @@ namespace {
 
 using namespace colocation;
 
-/// Whose requests are named where the caller wants it.
+/// A server that names its requests on demand.
 class NamingServer : public Server {
 public:
   using Server::Server;
@@ -55,7 +55,8 @@ void serve(std::istream &words, bool areNamed) {
   printRequests(log);
 }
 
-/// Each call by itself, less what looking at the clock takes; and pairs without looking between.
+/// Times each call by itself, less the cost of the clock, and then pairs of calls without a clock
+/// between them.
 void cost(std::istream &words) {
   std::size_t pairs = 1;
   words >> pairs;
@@ -120,7 +121,7 @@ int main() {
                      {"stop", stop}});
   if (trainer)
     trainer->stop();
-  // Memory is given back while there is a device.
+  // The trainer frees its memory while the device still exists.
   trainer.reset();
   return status;
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""P99 of a server's requests beside a trainer in another process on the GPU: what time slicing and MPS give,
-and what tally gives on top of each; one table.
+"""P99 of a server's requests beside a trainer in another process on the GPU: with time slicing and MPS alone, and
+with tally on top of each; one table.
 
-Each repetition starts each pair of processes anew and goes through all cells with the same arrivals, so that every
-ratio is of one repetition. P99s are of all repetitions' requests together, over those of the plain server alone
-without MPS; in brackets the lowest and highest of the single repetitions. Best effort is the trainer's throughput
-over what it has alone, divided by 1 - A, the fraction of the time in which no request was served.
+Each repetition starts each pair of processes anew and goes through all cells with the same arrivals, so every ratio
+is of one repetition. P99s are of all repetitions' requests together, over those of the plain server alone without
+MPS; brackets hold the lowest and highest of the single repetitions. Best effort is the trainer's throughput over its
+throughput alone, divided by 1 - A, the fraction of the time in which the server served no request.
 
-MPS is started for its pairs, with directories of its own, and ended behind them; where there is no
-nvidia-cuda-mps-control these are left out.
+The script starts MPS for the pairs that use it, with directories of its own, and ends it behind them; without
+nvidia-cuda-mps-control it leaves these pairs out.
 """
 import argparse
 import json
@@ -20,19 +20,19 @@ import tempfile
 import threading
 import time
 
-# In the tree, or beside this file where both were carried to a GPU.
+# The module lies in the tree, or beside this file on a GPU's machine.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "colocation"))
 import cores
 from colocation import mean, median, p99
 
 
 class Ended(Exception):
-    """A process ended that was not meant to."""
+    """A process ended unexpectedly."""
 
 
 class Process:
-    """A server or trainer that waits for commands. `command`: the program and its arguments; `patience`: it is killed when an answer
-    takes more seconds."""
+    """A server or trainer that waits for commands. `command`: the program and its arguments; `patience`: seconds
+    until the script kills a process that does not answer."""
 
     def __init__(self, command, environment, patience=None):
         self.patience, self.errors = patience, tempfile.TemporaryFile("w+")
@@ -67,7 +67,7 @@ class Process:
 
 
 class Mps:
-    """The daemon, with directories of its own, for as long as the object is entered. `environment`: of its clients too."""
+    """The daemon, with directories of its own, within a `with` statement. `environment`: also that of its clients."""
 
     def __init__(self, environment=()):
         self.environment = dict(environment)
@@ -100,7 +100,7 @@ class NoMps:
         pass
 
 
-# Name, whether under MPS, whether with tally, the server's environment and the trainer's.
+# Name, whether under MPS, whether with tally, the environments of the server and of the trainer.
 HIGH, LOW = {"CUDA_MPS_CLIENT_PRIORITY": "0"}, {"CUDA_MPS_CLIENT_PRIORITY": "1"}
 PAIRS = [
     ("time slicing", False, False, {}, {}),
@@ -152,7 +152,7 @@ class Measurement:
         self.first.setdefault((name, request, block), []).extend(answer["first_launch_us"])
 
     def pair(self, repetition, name, with_tally, environments):
-        """All cells of one pair of processes."""
+        """Measures all cells of one pair of processes."""
         program = self.arguments.tally if with_tally else self.arguments.plain
         server, trainer = (Process([program], each) for each in environments)
         for request in self.requests:

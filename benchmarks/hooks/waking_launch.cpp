@@ -1,15 +1,15 @@
-// What the hooks add to a kernel launch of high priority that wakes: one that finds best-effort
-// work running, which has to yield. Hooked launches, each of which wakes, and plain ones, of which
-// nobody is told, in random order in one process beside the same training (launch_times.h); and the
-// same with nothing beside, so that it shows what the training costs a plain launch.
+// The cost of the hooks for a kernel launch of high priority that wakes: the launch finds running
+// best-effort work, which has to yield. Hooked launches, each of which wakes, and plain ones, which
+// the runtime does not see, come in random order in one process beside the same training
+// (launch_times.h). The same without training shows the cost of the training for a plain launch.
 //
 //   waking_launch [--launches=N] [--blocks=N] [--block-us=N] [--least-percent=N]
 //
-// Each launch comes to an idle server: 300 to 700 us behind the end of the one before, spent
-// looking at the clock as a server does that waits for a request. Prints median and P99 of the time
-// that a call takes. Exits with 1 where less than 90 percent of the hooked launches beside training
-// woke (where cores are scarce nobody may have seen that the one before was over), or where the
-// training's results are wrong.
+// Each launch comes to an idle server: 300 to 700 us behind the end of the launch before. The
+// thread reads the clock in between, like a server that waits for a request. Prints median and P99
+// of the time that a call takes. Exits with 1 if fewer than --least-percent (90) of the hooked
+// launches beside training woke, or if the training's results are wrong. On a machine with few
+// cores the runtime may miss the end of the launch before; the next launch then does not wake.
 #include "launch_times.h"
 #include "process/hooks.h"
 #include "training_load.h"

@@ -18,7 +18,7 @@ struct State {
   std::size_t dropped = 0;
 };
 
-/// Never destroyed: CUPTI's threads may bring records while the process ends.
+/// Never destroyed: CUPTI's threads may deliver records while the process ends.
 State &state() {
   static auto &all = *new State;
   return all;

@@ -1,11 +1,12 @@
-// Logs what a profiler logs of a program: each kernel and each call of the CUDA runtime and the
-// driver, by CUPTI's activity records. Loaded into the program by the driver (activity.h);
-// benchmarks/evaluation/logs.py says what such a log costs, beside tally's own.
+// Logs the same events of a program as a profiler: each kernel and each call of the CUDA runtime
+// and the driver, by CUPTI's activity records. The driver loads the library into the program
+// (activity.h); benchmarks/evaluation/logs.py compares the cost of such a log with that of tally's
+// own.
 //
 //   CUDA_INJECTION64_PATH=libcupti_log.so CUPTI_LOG_FILE=log program
 //
-// Records are written as CUPTI brings them, all of the size of Record. At the end the names of
-// kernels are in `log.names`, a line each, and a line on standard error has the counts.
+// The library writes records in CUPTI's order, all of the size of Record. At the end `log.names`
+// has the names of kernels, a line each, and a line on standard error has the counts.
 #include "activity.h"
 
 #include <cstdint>
@@ -17,14 +18,14 @@
 
 namespace {
 
-/// Read by CUPTI_RECORD of logs.py. Times: nanoseconds of CLOCK_MONOTONIC.
+/// logs.py reads it as CUPTI_RECORD. Times: nanoseconds of CLOCK_MONOTONIC.
 struct Record {
   std::uint64_t begin = 0, end = 0;
   std::uint32_t kind = 0;
-  std::uint32_t what = 0; ///< of a kernel its name's line, else the call's number
+  std::uint32_t what = 0; ///< line of a kernel's name in `log.names`, or number of a call
   std::uint32_t correlation = 0;
   std::uint32_t where = 0;     ///< stream of a kernel, thread of a call
-  std::uint32_t grid[3] = {};  ///< 0 of calls, likewise all that follows
+  std::uint32_t grid[3] = {};  ///< 0 for calls, likewise all fields below
   std::uint16_t block[3] = {}; ///< threads
   std::uint16_t none = 0;
   std::uint32_t dynamicShared = 0; ///< bytes
@@ -34,12 +35,12 @@ static_assert(sizeof(Record) == 56);
 struct Log {
   std::string path;
   std::FILE *file = nullptr;
-  std::unordered_map<const char *, std::uint32_t> lines; ///< CUPTI has one text for each name
+  std::unordered_map<const char *, std::uint32_t> lines; ///< CUPTI uses one pointer for each name
   std::vector<std::string> names;
   std::size_t kernels = 0, calls = 0;
 };
 
-/// Never destroyed, as activity.h has it.
+/// Never destroyed, for the same reason as in activity.cpp.
 Log &log() {
   static auto &one = *new Log;
   return one;
@@ -99,7 +100,7 @@ void end(std::size_t dropped) {
 
 } // namespace
 
-/// The name that the driver looks for.
+/// The driver looks for this name.
 extern "C" int InitializeInjection() {
   const char *path = std::getenv("CUPTI_LOG_FILE");
   if (!path)

@@ -1,5 +1,5 @@
-// In CUPTI's place, for cupti_log's test: brings two kernels and a call, as CUPTI would behind
-// cuptiActivityFlushAll().
+// A stand-in for CUPTI, for cupti_log's test: delivers two kernels and a call, as CUPTI would
+// behind cuptiActivityFlushAll().
 #include <cupti.h>
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// Writes how long each kernel of a program took on the GPU. Loaded into the program by the driver
-// (activity.h): kernel_times.py sets both variables.
+// Writes the time of each kernel of a program on the GPU. The driver loads the library into the
+// program (activity.h): kernel_times.py sets both variables.
 //
 //   CUDA_INJECTION64_PATH=libkernel_times.so KERNEL_TIMES_FILE=times program
 //
-// At its end each process writes `times.PID`: a line for each kernel, by CUPTI's own record of its
-// begin and end: begin ns, end ns, grid and block in three dimensions, bytes of dynamic shared
-// memory, name. What CUPTI had to drop is the line "dropped,N".
+// At its end each process writes `times.PID`: a line for each kernel, from CUPTI's own record of
+// its begin and end: begin ns, end ns, grid and block in three dimensions, bytes of dynamic shared
+// memory, name. The line "dropped,N" has the number of records that CUPTI dropped.
 #include "activity.h"
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Times {
   std::string file;
 };
 
-/// Never destroyed, as activity.h has it.
+/// Never destroyed, for the same reason as in activity.cpp.
 Times &times() {
   static auto &all = *new Times;
   return all;
@@ -56,7 +56,7 @@ void write(std::size_t dropped) {
 
 } // namespace
 
-/// The name that the driver looks for.
+/// The driver looks for this name.
 extern "C" int InitializeInjection() {
   const char *file = std::getenv("KERNEL_TIMES_FILE");
   if (!file)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What each kind of variant costs the kernels of any program, where nothing asks to yield, on a GPU.
+"""The cost of each kind of variant for the kernels of any program, on a GPU, while no request asks them to yield.
 
   benchmarks/kernels/kernel_times.py PLAIN TALLY [ARGUMENT...]
   benchmarks/kernels/kernel_times.py --programs=FILE          # a line for each program: PLAIN TALLY ARGUMENT...
 
-PLAIN is the program as it is, TALLY the same relinked (docs/guide/relink.md). They run in turns, TALLY as best effort
-once for each of --kinds. CUPTI times each kernel (kernel_times.cpp). The launches of a kernel are taken in their order,
-the n-th of TALLY for the n-th of PLAIN; a kernel of which the two do not make as many launches is named and left out, as
-is one whose plain runs differ by more than --spread. Times are medians over all launches of a shape; a ratio is the
-variant's over the user's.
+PLAIN is the unchanged program, TALLY the same program relinked (docs/guide/relink.md). They run in turns, TALLY as
+best effort once for each of --kinds. CUPTI times each kernel (kernel_times.cpp). The script compares launches in
+their order, the n-th of TALLY with the n-th of PLAIN. It names and leaves out a kernel with different numbers of
+launches in the two programs, and a kernel whose plain runs differ by more than --spread. Times are medians over all
+launches of a shape; a ratio is the variant's time over that of the user's kernel.
 """
 
 import argparse
@@ -30,7 +30,7 @@ Cell = collections.namedtuple("Cell", "program kernel grid block kind count plai
 
 
 def parse(lines):
-    """The launches of one process, in their order. ValueError where CUPTI has dropped some."""
+    """The launches of one process, in their order. Raises ValueError if CUPTI has dropped some."""
     found = []
     for line in lines:
         fields = line.rstrip("\n").split(",", 9)
@@ -51,8 +51,8 @@ def by_kernel(launches):
 
 
 def compare(program, plain, runs, least_us, spread):
-    """`plain`: the launches of each plain run; `runs`: by kind, those of each run of it. The cells, and what is left out
-    and why."""
+    """`plain`: the launches of each plain run; `runs`: by kind, those of each run of the kind. Returns the cells,
+    and the omitted kernels with the reasons."""
     cells, left_out = [], []
     users = [by_kernel(run) for run in plain]
     for kind, of_kind in runs.items():
@@ -88,7 +88,7 @@ def compare(program, plain, runs, least_us, spread):
 
 
 def summary(cells):
-    """By kind: how many, median, mean, the most, and how many are above the target."""
+    """By kind: the number of cells, the median, mean and maximum of their ratios, and the number above the target."""
     found = collections.defaultdict(list)
     for cell in cells:
         found[cell.kind].append(cell.ratio)
@@ -97,7 +97,7 @@ def summary(cells):
 
 
 def launches_of(command, library, settings, limit):
-    """Those of a program's run, in all of its processes."""
+    """The launches of a program's run, in all of its processes."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "times")
         environment = dict(os.environ, CUDA_INJECTION64_PATH=library, KERNEL_TIMES_FILE=path, **settings)
@@ -113,7 +113,7 @@ def launches_of(command, library, settings, limit):
 
 
 def measure(command, options):
-    """The plain program's launches by run, and by kind those of the other one."""
+    """The launches of the plain program by run, and by kind those of the relinked program."""
     plain_program, tally_program, *arguments = command
     plain, runs = [], {kind: [] for kind in options.kinds}
     for _ in range(options.turns):
@@ -134,7 +134,7 @@ def kinds_of(text):
 
 
 def setting_of(text):
-    """The kind that it is for, or None, the name and the value."""
+    """The option's kind or None, its name and its value."""
     name, separator, value = text.partition("=")
     if not separator:
         raise argparse.ArgumentTypeError(f"{text}: [KIND:]NAME=VALUE is expected")

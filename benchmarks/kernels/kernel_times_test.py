@@ -1,4 +1,4 @@
-"""What kernel_times.py makes of the times of launches, by numbers worked out by hand."""
+"""The ratios that kernel_times.py computes from the times of launches, by numbers worked out by hand."""
 
 import contextlib
 import io
@@ -94,7 +94,7 @@ class Comparing(unittest.TestCase):
 
 
 class Running(unittest.TestCase):
-    """On programs that write what the library would."""
+    """Runs programs that write files in the library's format."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -1,6 +1,6 @@
-// The steps of an ordinary program, of several kinds. Each part of a step reads what the part
-// before wrote, and integers are computed, so that another order, a part left out or one made twice
-// gives another digest, and the same steps give the same one on any device. Plain CUDA.
+// The steps of an ordinary program, of several kinds. Each part of a step reads the results of the
+// part before, and computes integers. So another order, a part left out or a part made twice gives
+// another digest, and the same steps give the same digest on any device. Plain CUDA.
 #ifndef TALLY_BENCHMARKS_ORDINARY_CELL_CUH
 #define TALLY_BENCHMARKS_ORDINARY_CELL_CUH
 
@@ -15,11 +15,11 @@ namespace ordinary {
 
 using namespace colocation;
 
-/// What a step is made of.
+/// The kernels of a step.
 enum class Form { TwoKernels, OneKernel, TwoStreams, Graph };
-/// What is called between a step's two kernels.
+/// The call between a step's two kernels.
 enum class Between { Nothing, Copy, PageableIn, PageableOut, PinnedIn, PinnedOut, HostFunction };
-/// What a kind's duration is that of.
+/// The unit that a kind's duration refers to.
 enum class Length { Step, Kernel, Block };
 
 struct Kind {
@@ -46,7 +46,7 @@ constexpr std::array kinds = {
     Kind{"chain", Form::TwoKernels, Between::Nothing, false, Length::Kernel},
 };
 
-/// Ends the program where there is none of that name.
+/// Ends the program if no kind has that name.
 inline const Kind &kindOf(const std::string &name) {
   for (const Kind &each : kinds)
     if (each.name == name)
@@ -55,7 +55,7 @@ inline const Kind &kindOf(const std::string &name) {
   std::exit(2);
 }
 
-/// Counts steps: `made` on the device, `seen` where the host sees it.
+/// Counts steps: `made` in the device's memory, `seen` in the host's.
 struct Progress {
   unsigned *made;
   volatile unsigned *seen;
@@ -66,9 +66,9 @@ static __global__ void fill(unsigned *values, unsigned seed) {
   values[i] = (i + seed) * 2654435761u;
 }
 
-/// A chain of dependent integer operations on each element, which starts from one that another
-/// block wrote. The first `inputs` elements take part of `input` in. With `progress.made` the
-/// kernel counts itself.
+/// A chain of dependent integer operations on each element, which starts from an element that
+/// another block wrote. The first `inputs` elements also add a part of `input`. With
+/// `progress.made` the kernel counts itself.
 static __global__ void mix(const unsigned *from, unsigned *to, const unsigned *input,
                            unsigned inputs, int rounds, Progress progress) {
   unsigned count = gridDim.x * blockDim.x;
@@ -89,8 +89,7 @@ struct Shape {
   int rounds = 0;
 };
 
-/// Of the kind's kernels, so that they take as long as the kind's duration says where each one
-/// follows another.
+/// Shape of the kind's kernels for which a kernel in a row of kernels takes the kind's duration.
 inline Shape calibrated(const Kind &kind, double microseconds) {
   double target = kind.length == Length::Step ? microseconds / 2 : microseconds, waves = 2;
   if (kind.length == Length::Block)
@@ -115,7 +114,7 @@ inline Shape calibrated(const Kind &kind, double microseconds) {
     }
     return best;
   };
-  // Between two lengths a kernel's time is a line.
+  // Between two lengths a kernel's time is linear.
   double few = 200 / waves, many = 2000 / waves;
   double slope = (time(many) - time(few)) / (many - few), rounds = many;
   for (int i = 0; i < 3; ++i)
@@ -125,7 +124,7 @@ inline Shape calibrated(const Kind &kind, double microseconds) {
   return shape;
 }
 
-/// Memory of the host that the device reaches.
+/// Memory of the host that the device can access.
 class Pinned {
 public:
   explicit Pinned(std::size_t count) {
@@ -149,7 +148,8 @@ struct JustCall {
   template <class Function> void operator()(Call, Function call) const { call(); }
 };
 
-/// Steps of one kind on a stream of the lowest priority; one thread at a time.
+/// Steps of one kind on a stream of the lowest priority; only one thread at a time may use the
+/// object.
 class Cell {
 public:
   Cell(const Kind &kind, const Shape &shape)
@@ -173,7 +173,7 @@ public:
       static_cast<void>(cudaStreamDestroy(each));
   }
 
-  /// To where the first step begins.
+  /// Goes back to the state before the first step.
   void reset() {
     synchronise();
     unsigned seed = 0;
@@ -221,7 +221,8 @@ public:
     check(cudaStreamSynchronize(second), "cudaStreamSynchronize");
   }
 
-  /// Puts on the other stream what shows whether the last event waits for the last step.
+  /// Puts a kernel on the other stream whose result shows whether the last event waits for the last
+  /// step.
   void witness() {
     if (!kind.records)
       return;
@@ -231,10 +232,10 @@ public:
           "cudaMemcpyAsync");
   }
 
-  /// Steps that the device has begun to end.
+  /// Number of steps that the device has begun to end.
   unsigned seen() { return counter(); }
 
-  /// Of all that the steps have computed.
+  /// Digest of all results of the steps.
   std::uint64_t digest() {
     synchronise();
     std::uint64_t hash = 0xcbf29ce484222325u;
@@ -265,7 +266,7 @@ private:
 
   void launch(const unsigned *from, unsigned *to, Progress progress, cudaStream_t on = nullptr) {
     const unsigned *taken = kind.between == Between::HostFunction ? pinned.data() : input.data();
-    // Only the kernel that ends the step comes behind what is between.
+    // Only the step's last kernel comes behind the call between the kernels.
     mix<<<shape.blocks, threads, 0, on ? on : stream>>>(from, to, taken, progress.made ? inputs : 0,
                                                         shape.rounds, progress);
   }
@@ -284,7 +285,7 @@ private:
       break;
     case Between::PageableIn:
       copy(input.data(), slot, bytes, cudaMemcpyHostToDevice);
-      // The copy has read it when the call returns.
+      // The copy has read the memory when the call returns.
       for (unsigned i = 0; i < inputs; i += inputs / 16)
         slot[i] = slot[i] * 3266489917u + steps;
       break;
@@ -301,7 +302,7 @@ private:
     }
   }
 
-  /// Writes what the step's second kernel reads.
+  /// Writes the input of the step's second kernel.
   static void CUDART_CB hostFunction(void *cell) {
     auto *self = static_cast<Cell *>(cell);
     ++self->functionCalls;
@@ -309,7 +310,7 @@ private:
       self->pinned.data()[i] += self->functionCalls * 668265263u + i;
   }
 
-  /// One kernel on each stream; each reads what the other one wrote in the step before.
+  /// One kernel on each stream; each reads the other kernel's results from the step before.
   template <class MakeCall> void twoStreams(MakeCall call, Progress progress) {
     bool odd = steps % 2;
     auto order = [&](cudaEvent_t event, cudaStream_t before, cudaStream_t after) {

@@ -1,18 +1,18 @@
-// A program of which ordinary.py measures what it loses when it is enabled: steps of some kind
-// (cell.cuh), or requests. It knows nothing of tally; ordinary_plain is the same without it.
-// Commands (commands.cuh):
+// The program whose loss under tally ordinary.py measures: steps of some kind (cell.cuh), or
+// requests. It does not use tally; ordinary_plain is the same program without tally. Commands
+// (commands.cuh):
 //
 // - calibrate KIND US: blocks and rounds of the kind's kernels, US by the kind of a step, kernel or
 //   block
-// - make KIND BLOCKS ROUNDS: the cell that the commands below are about
+// - make KIND BLOCKS ROUNDS: selects the cell for the commands below
 // - steps COUNT: so many steps, then a wait for them all; steps a second, and their digest
-// - calls COUNT: host time of each call, with little queued: [median, P99] in nanoseconds
-// - start AHEAD: steps from now on, at most so many ahead of the device; answers when one has begun
-// - stop BEGIN END: ends that; steps a second between the two instants, and the digest of all
+// - calls COUNT: host time of each call, with few queued steps: [median, P99] in nanoseconds
+// - start AHEAD: starts steps, at most so many ahead of the device; answers when one has begun
+// - stop BEGIN END: ends them; steps a second between the two instants, and the digest of all
 // - serve LAYERS ROUNDS GRAPH REQUESTS PERIOD_US SEED: requests of so many kernels, as a graph with
 //   1, in an open loop
-// - join LAYERS ROUNDS REQUESTS PAUSE_US: the same without a request before, so far apart; one, and
-//   the process is idle
+// - join LAYERS ROUNDS REQUESTS PAUSE_US: requests that come PAUSE_US apart, without warm-up
+//   requests; after a join with one request the process is idle
 #include "cell.cuh"
 #include "commands.cuh"
 
@@ -89,7 +89,7 @@ void calls(std::istream &words) {
   std::printf("}\n");
 }
 
-/// Makes steps from a thread of its own, and looks how far the device is.
+/// Makes steps from a thread of its own, and polls the progress of the device.
 class Runner {
 public:
   explicit Runner(unsigned ahead) : thread([this, ahead] { run(ahead); }) {}
@@ -130,7 +130,7 @@ private:
     }
     look();
   }
-  /// Between two looks the device goes on evenly.
+  /// Interpolates: between two polls the device advances evenly.
   double seenAt(Clock::time_point at) const {
     auto next =
         std::find_if(looks.begin(), looks.end(), [at](const Look &each) { return each.at >= at; });
@@ -183,7 +183,7 @@ void serve(std::istream &words) {
   printRequests(server.serve(requests, period, seed));
 }
 
-/// Whose requests come at a steady pace.
+/// A server whose requests come at a steady pace.
 class SteadyServer : public Server {
 public:
   using Server::Server;
@@ -216,7 +216,7 @@ int main() {
                      {"stop", stop},
                      {"serve", serve},
                      {"join", join}});
-  // Memory is given back while there is a device.
+  // The runner and the cell free their memory while the device still exists.
   runner.reset();
   cell.reset();
   return status;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What an ordinary CUDA program loses as best-effort work when it is enabled, by what its steps are made of; a table
-for each mode, and CSV with every repetition.
+"""The loss of an ordinary CUDA program that runs as best-effort work under tally, by the content of its steps; a
+table for each mode, and CSV with every repetition.
 
 A cell is a kind of step and a duration in microseconds. Two kernels a step, of half the duration each:
 
@@ -8,31 +8,31 @@ A cell is a kind of step and a duration in microseconds. Two kernels a step, of 
   pageable-in, -out, pinned-in, -out, host-function    256 KB from or to the host, or a host function, between them; 70
   two-streams    one kernel on each of two streams, which two events order in each step; 70
 
-and others, whose duration is that of a block or a kernel:
+The duration of the other kinds is that of a block or a kernel:
 
   long           one kernel of two waves of blocks; 500 and 2000 a block
   graph          a graph of 20 kernels; 5 a kernel
   chain          two kernels and nothing else; 3 a kernel
 
-Steps follow each other without a wait, but for pageable-out; there is one behind the last. The modes:
+Steps follow each other without a wait, except in pageable-out; the program waits behind the last step. The modes:
 
-  alone             nothing else
+  alone             no other work
   idle              beside a high-priority process that has served one request and is idle
   idle-mps          the same under MPS
   idle-one-process  the same in one process, whose other stream has high priority
   one-process, mps, time-slicing    beside requests of --request-us in an open loop at --load of their capacity
-  joins, joins-mps  processes of high priority come and go; of each, the first request's latency and the following ones'
+  joins, joins-mps  processes of high priority come and go; for each, the latency of the first request and of the others
 
-Plain and enabled programs are alive together and measured in turn, never at once, with the same number of steps; all
-that the steps have computed has to be the same in both (`digest`). Ratios are of one repetition: the mean, and in brackets
-the lowest and highest. Beside requests: best effort over plain alone times 1 - A, the fraction of the time in which no
-request was served; P99 over that of the plain program's requests alone with the same arrivals. Calls: host time in
-nanoseconds with little queued, medians, plain and enabled.
+Plain and enabled programs are alive together and measured in turn, never at once, with the same number of steps. All
+results of the steps have to be the same in both (`digest`). Ratios are of one repetition: the mean, and in brackets
+the lowest and highest. Beside requests: best effort over plain alone times 1 - A, the fraction of the time in which
+the server served no request; P99 over that of the plain program's requests alone with the same arrivals. Calls: host
+time in nanoseconds with few queued steps, medians, plain and enabled.
 
   benchmarks/ordinary/ordinary.py --programs build/benchmarks/ordinary --modes alone --out alone.csv
 
-`--small` runs few small steps on the emulator, where the relinked program with high priority stands for the plain one
-and best-effort work is asked to yield every 100 us: it checks digests, and its times mean nothing.
+`--small` runs few small steps on the emulator, where the relinked program at high priority stands for the plain one
+and best-effort work has to yield every 100 us. It checks digests; its times mean nothing.
 """
 import argparse
 import csv
@@ -54,7 +54,7 @@ STEPS = ("none", "copy", "event", "both")  # of --durations
 OTHERS = {"long": (500, 2000), "pageable-in": (70,), "pageable-out": (70,), "pinned-in": (70,), "pinned-out": (70,),
           "host-function": (70,), "two-streams": (70,), "graph": (5,), "chain": (3,)}
 JOINED = (("both", 70.0), ("long", 2000.0))  # cells of the modes `joins` without --cells
-AHEAD = 0.03  # seconds of steps that are queued while requests are served
+AHEAD = 0.03  # seconds of steps in the queue while the server serves requests
 CALLS = ("launch", "copy", "record", "wait", "host_function", "graph")
 COLUMNS = ("mode", "form", "kind", "us", "system", "repetition", "turn", "steps", "steps_per_s", "best_effort", "active",
            "alone_p99_us", "p50_us", "p99_us", "first_us", "most_us", "digest",
@@ -63,7 +63,7 @@ COLUMNS = ("mode", "form", "kind", "us", "system", "repetition", "turn", "steps"
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    other: str = ""  # where the high-priority work is: "process", "thread"
+    other: str = ""  # place of the high-priority work: "process", "thread"
     mps: bool = False
     does: str = "rests"  # or "serves", "joins"
 
@@ -75,7 +75,8 @@ MODES = {"alone": Mode(), "idle": Mode("process"), "idle-mps": Mode("process", T
 
 
 class Pair:
-    """The processes of one system in one mode: `worker` makes steps, `server` requests; one and the same in one process."""
+    """The processes of one system in one mode: `worker` makes steps, `server` serves requests; in one process they
+    are the same."""
 
     def __init__(self, measurement, system, mode, service):
         self.measurement, self.system, self.mode, self.service = measurement, system, mode, service
@@ -119,11 +120,12 @@ class Measurement:
     def __init__(self, arguments, folder):
         self.arguments, self.arena = arguments, os.path.join(folder, "arena")
         self.cells, self.rows, self.tries = cells_of(arguments), [], cores.Measurements()
-        self.wrong = []  # what was computed otherwise than by the plain program
+        self.wrong = []  # results that differ from those of the plain program
         self.shapes, self.counts, self.rates, self.layers = {}, {}, {}, {}
 
     def calibrate(self, cells):
-        """Once, by the plain program: kernels' shapes, how many steps take --seconds, how many layers a request has."""
+        """Calibrates once, by the plain program: kernels' shapes, the number of steps that take --seconds, the
+        layers of a request."""
         small, forms = self.arguments.small, {"launches", *self.arguments.forms}
         if small:
             self.layers = {form: (2, 1) for form in forms}
@@ -173,7 +175,7 @@ class Measurement:
                     answer = self.tries.of(lambda: pairs[system].worker.ask("steps", self.counts[cell]))
                     digests[system] = answer["digest"]
                     found[system] = self.add(name, cell, system, repetition, turn=turn, steps=self.counts[cell], **answer)
-            # What the calls of one repetition took stands in its last turn's row.
+            # The row of the repetition's last turn also has the times of the repetition's calls.
             for system in self.in_turn(repetition):
                 count = min(self.arguments.calls, self.counts[cell])
                 for call, (middle, high) in pairs[system].worker.ask("calls", count).items():
@@ -198,7 +200,7 @@ class Measurement:
     # --- beside requests
 
     def beside(self, pair, cell, form, requests, seed):
-        """Requests while steps are made: what both say."""
+        """Serves requests while the worker makes steps. Returns the answers of both."""
         pair.worker.ask("start", max(4, min(256, round(AHEAD * self.rates[cell]))))
         served = pair.serve(form, requests, seed)
         return served, pair.worker.ask("stop", served["begin"], served["end"])
@@ -213,7 +215,7 @@ class Measurement:
                     pair.worker.ask("steps", self.counts[cell] // 10 + 1)
                 rate = self.tries.of(lambda: pairs["plain"].worker.ask("steps", self.counts[cell]))["steps_per_s"]
                 for system in self.in_turn(repetition):
-                    # Plain requests wait for all that is queued: that may be a hundred times as long.
+                    # Plain requests wait for all queued steps, which may take a hundred times as long.
                     requests = min(arguments.requests, arguments.plain_requests if system == "plain" else arguments.requests)
                     served, made = self.tries.of(
                         lambda: self.beside(pairs[system], cell, form, requests, repetition))
@@ -225,7 +227,8 @@ class Measurement:
                              alone_p99_us=p99(alone[:requests]), p50_us=median(latency), p99_us=p99(latency))
 
     def compare(self, name, cell, made, worker):
-        """What steps beside others have computed against as many of the plain program alone, whose cell is made."""
+        """Compares the results of steps beside other work with those of as many steps of the plain program alone,
+        which has the cell."""
         expected = worker.ask("steps", made["steps"])["digest"]
         if expected != made["digest"]:
             self.wrong.append(f"{name}, {said(cell)}: {made['steps']} steps have the digest {made['digest']}, not {expected}")
@@ -291,7 +294,7 @@ class Measurement:
         self.calibrate(self.join_cells() if mode.does == "joins" else self.cells)
         for repetition in range(1, self.arguments.repetitions + 1):
             with Mps() if mode.mps else NoMps() as service:
-                # Beside requests, and where all is compared, the plain program says what there is without them.
+                # Beside requests, and in comparisons, the plain program gives the reference alone.
                 systems = self.arguments.systems if mode.does == "rests" else {"plain", *self.arguments.systems}
                 pairs = {system: Pair(self, system, mode, service) for system in systems}
                 {"rests": self.rest, "serves": self.serve, "joins": self.join}[mode.does](name, pairs, repetition)
@@ -315,7 +318,7 @@ def said(cell):
 
 
 def by_repetition(rows, column):
-    """The mean of each repetition's turns."""
+    """The mean over each repetition's turns."""
     return {each: mean([row[column] for row in rows if row["repetition"] == each]) for each in {row["repetition"] for row in rows}}
 
 

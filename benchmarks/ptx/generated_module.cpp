@@ -11,17 +11,17 @@
 namespace tally::benchmarks {
 namespace {
 
-/// What a kernel does besides loads and arithmetic.
+/// The parts of a kernel besides loads and arithmetic.
 struct Traits {
   bool shared = false;    ///< a tile in shared memory, with barriers
-  bool earlyExit = false; ///< of threads above a bound, before the rest
+  bool earlyExit = false; ///< threads above a bound leave before the rest
   bool divergent = false; ///< the bound is on the thread's id, not the block's
   bool shuffles = false, matrix = false, atomics = false;
 };
 
-/// One kernel. Each register is assigned once, as in nvcc's output, but those of loops and
-/// branches. Most are read soon after and none where it may be undefined, so that at no place more
-/// of them are alive than a GPU has.
+/// Writes one kernel. As in nvcc's output, it assigns each register once, except those of loops and
+/// branches. It reads most registers soon after, and reads none that may be undefined. So no more
+/// registers are alive at any place than a GPU has.
 class KernelWriter {
 public:
   KernelWriter(std::mt19937_64 &random, int number, Traits traits)
@@ -41,7 +41,7 @@ public:
 
 private:
   std::size_t below(std::size_t limit) { return random() % limit; }
-  /// A recent one, or now and then one of the first.
+  /// Chooses a recent register, or now and then one of the first.
   unsigned one(const std::vector<unsigned> &readable) {
     std::size_t which = below(std::min<std::size_t>(readable.size(), 16));
     return below(8) ? readable[readable.size() - 1 - which] : readable[which];
@@ -231,7 +231,7 @@ private:
   int number;
   std::size_t count = 0;
   unsigned predicates = 0, floats = 0, words = 0, pointers = 0, address = 0, labels = 0;
-  std::vector<unsigned> readableFloats, readableWords; ///< assigned on every way that leads here
+  std::vector<unsigned> readableFloats, readableWords; ///< assigned on every path to this place
 };
 
 Traits chooseTraits(std::mt19937_64 &random) {
@@ -253,7 +253,7 @@ std::string generateModule(std::size_t bytes) {
   std::string text = "//\n// Made up\n//\n\n.version 9.0\n.target sm_90\n.address_size 64\n\n";
   text.reserve(bytes + (std::size_t{1} << 21));
   for (int number = 0; text.size() < bytes; ++number) {
-    // Log-normal: the median and the 90th percentile of public kernels.
+    // Log-normal, with the median and the 90th percentile of public kernels.
     double uniform = static_cast<double>(random() >> 11) / 9007199254740992.0;
     double other = static_cast<double>(random() >> 11) / 9007199254740992.0;
     double normal = std::sqrt(-2 * std::log(1 - uniform)) * std::cos(6.283185307179586 * other);

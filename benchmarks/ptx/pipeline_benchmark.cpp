@@ -1,19 +1,21 @@
-// Bytes of PTX a second on one core through the rewriter, stage by stage, without ptxas:
+// Speed of the rewriter in bytes of PTX a second on one core, stage by stage, without ptxas:
 //
 //   parse      text -> module
 //   print      module -> text
-//   rewrite    analyses and variants of slice, guard and persistent, the module's bodies all there
-//   whole      text -> text with these variants, as the tool does it: one body at a time, written
+//   rewrite    analyses and variants of slice, guard and persistent, with all bodies of the module
+//   in
+//              memory
+//   whole      text -> text with these variants, in the way of the tool: one body at a time,
+//   written
 //              through a buffer of 1 MiB
 //
-// the last two once more with all five kinds, as rewrite-five and whole-five,
-// over a generated module of 1, 10 and 100 MB, and over the .ptx files that are named on the
-// command line (or stand under a directory named there), one after the other. Counts processor
-// time.
+// The last two stages run once more with all five kinds, as rewrite-five and whole-five. The input
+// is a generated module of 1, 10 and 100 MB, and then the .ptx files named on the command line (or
+// below a directory named there), one after the other. The program counts processor time.
 //
 //   ptx_benchmark [google-benchmark's options] [FILE|DIRECTORY...]
-//   ptx_benchmark --memory[=BYTES]        peak memory of `whole` over the input's size, and no more
-//   ptx_benchmark --memory-five[=BYTES]   that of `whole-five`
+//   ptx_benchmark --memory[=BYTES]        only prints peak memory of `whole` over the input's size
+//   ptx_benchmark --memory-five[=BYTES]   the same for `whole-five`
 #include "generated_module.h"
 
 #include "tally/ptx/syntax/parser.h"
@@ -40,7 +42,7 @@ namespace {
 using namespace tally::ptx;
 using Texts = std::vector<std::string>;
 
-/// The kinds that poll between blocks: the target of the design speaks of them.
+/// The kinds that poll between blocks; the design's target refers to them.
 constexpr KindSet threeKinds = onSlice | onGuard | onPersistent;
 
 const Texts &generated(std::int64_t bytes) {
@@ -58,7 +60,7 @@ std::size_t sizeOf(const Texts &texts) {
   return bytes;
 }
 
-/// What parse() or rewriteText() gave, of an input that parses.
+/// Returns the result of parse() or rewriteText(); ends the program if the input does not parse.
 template <class Result> Result good(std::variant<Result, Diagnostic> result) {
   if (auto *diagnostic = std::get_if<Diagnostic>(&result)) {
     fmt::print(stderr, "ptx_benchmark: does not parse: {}\n", diagnostic->message);
@@ -80,7 +82,7 @@ void parseStage(benchmark::State &state, const Texts &texts) {
   countBytes(state, texts);
 }
 
-/// Stages that need a module: parsed before, outside of the time that counts.
+/// Stages that need a module, parsed before the measured time begins.
 template <class Stage> void withModules(benchmark::State &state, const Texts &texts, Stage stage) {
   std::vector<Module> modules;
   for (const std::string &text : texts)
@@ -113,7 +115,7 @@ std::size_t runWhole(std::string text, KindSet kinds) {
     bytes += piece.size();
     while (!piece.empty()) {
       if (used == buffer.size())
-        used = 0; // where a file would be written to
+        used = 0; // the tool would write to a file here
       std::size_t part = std::min(piece.size(), buffer.size() - used);
       std::copy_n(piece.data(), part, buffer.data() + used);
       used += part;
@@ -167,7 +169,7 @@ Texts readAll(const std::vector<std::string> &paths) {
   return texts;
 }
 
-/// Peak of this process. The input as it was read counts once, as in the tool.
+/// Prints the peak memory of this process. The input's text counts once, as in the tool.
 int reportMemory(std::size_t bytes, KindSet kinds) {
   std::string text = tally::benchmarks::generateModule(bytes);
   std::size_t in = text.size(), out = runWhole(std::move(text), kinds);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""What Tally costs a PyTorch program that has the GPU to itself: each program plainly and under `tally run`, in turns.
+"""The cost of Tally for a PyTorch program that has the GPU to itself: each program plainly and under `tally run`, in
+turns.
 
   benchmarks/pytorch/alone.py --out=DIR [--minutes=M]
 
-Trainings: steps a second under `tally run --best-effort` with nobody else there, and beside a server under `tally run` that does
-nothing, over plain. Requests: P50 and P99 under `tally run` over plain, with the same arrivals. A ratio is of one repetition, within
-which the columns take turns; shown are the mean of the repetitions' ratios and its interval of 95 % (Student's t). Processes are
-started --starts times, since two of one program differ. Losses and answers are compared with the plain program's. The same command
-goes on where it ended.
+Trainings: steps a second under `tally run --best-effort` with no other process, and beside an idle server under
+`tally run`, over plain. Requests: P50 and P99 under `tally run` over plain, with the same arrivals. A ratio is of
+one repetition, within which the columns take turns; the table shows the mean of the repetitions' ratios and its 95 %
+confidence interval (Student's t). Processes start --starts times, since two processes of one program differ. The
+script compares losses and answers with those of the plain program. The same command again continues an interrupted
+run.
 """
 import argparse
 import concurrent.futures
@@ -35,7 +37,7 @@ T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 def interval(values):
-    """The mean, and the half of its interval of 95 %; that of one value is not known."""
+    """The mean, and half the width of its 95 % confidence interval, which is infinite for one value."""
     if len(values) < 2:
         return mean(values), math.inf
     freedom, middle = len(values) - 1, mean(values)
@@ -44,11 +46,11 @@ def interval(values):
 
 
 class Programs:
-    """The processes of one kind, a column each; kept from one model to the next."""
+    """The processes of one kind, a column each, kept from one model to the next."""
 
     def __init__(self, arguments, kind, mps):
         self.arguments, self.kind, self.mps, self.processes, self.loaded, self.said = arguments, kind, mps, {}, {}, []
-        self.found = {}  # by column: what the load said, for the first that asks
+        self.found = {}  # by column: the answer to the load, for the first call of get()
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
 
     def __enter__(self):
@@ -66,7 +68,8 @@ class Programs:
         return best_effort(False) if self.kind == "training" and column != "idle" else TALLY_SERVER
 
     def load(self, words):
-        """That model in the processes of all columns at once, since it takes long to compile. What fails is tried again, and told, by get()."""
+        """Loads the model in the processes of all columns at once, since it takes long to compile. get() loads again
+        after a failure, and reports the error."""
         def one(column):
             try:
                 self.found[column] = self.get(column, words)[1]
@@ -76,12 +79,12 @@ class Programs:
             list(pool.map(one, COLUMNS[self.kind]))
 
     def get(self, column, words):
-        """The column's process with that model loaded. What was found at its load, where nobody has asked since."""
+        """The column's process with that model loaded, and the answer to its load at the first call."""
         if column not in self.processes:
             role, of = self.role(column), self.arguments.models
             environment = {"TALLY_STATS": "1", **self.mps.environment, **of.environment(role), **dict(role.environment)}
             if column != "plain":
-                # The idle server is where the training is that runs beside it.
+                # The idle server joins the arena of the training that runs beside it.
                 environment["TALLY_ARENA"] = os.path.join(self.folder, "idle" if column == "tally-beside-idle" else column)
                 os.makedirs(environment["TALLY_ARENA"], mode=0o700, exist_ok=True)
             self.processes[column], self.loaded[column] = Process(of.command(role), environment, of.patience), None
@@ -124,11 +127,11 @@ class Measurement:
         print(f"{row['name']} {row['column']} repetition {row['repetition']}", file=sys.stderr, flush=True)
 
     def missing(self, kind, name, repetitions):
-        """One is measured as a whole, since its ratios are its own."""
+        """Incomplete repetitions. The script measures a repetition as a whole, since its ratios belong to it alone."""
         return [each for each in repetitions if any((name, column, each) not in self.rows for column in COLUMNS[kind])]
 
     def start(self, kind, names, repetitions, mps):
-        """All models of a kind with one start of processes; whether there was time."""
+        """Measures all models of a kind with one start of processes. Returns whether the time sufficed."""
         waiting = {name: missing for name in names if (missing := self.missing(kind, name, repetitions))}
         if not waiting:
             return True
@@ -153,7 +156,7 @@ class Measurement:
 
     @staticmethod
     def words(kind, name):
-        """What a process is asked for."""
+        """The words of the command that loads the model."""
         model, _, form = name.rpartition("-")
         return (kind, name) if kind == "training" else (kind, model, form)
 
@@ -176,7 +179,7 @@ class Measurement:
         return self.bits.setdefault(name, Bits(self.arguments.tolerances.get(name, 0.0)))
 
     def refer(self, programs, kind, name):
-        """What all columns are compared with is the plain program's, of more steps than are measured."""
+        """Takes the reference for all columns from the plain program, for more steps than a measurement has."""
         if kind == "training":
             process, _ = programs.get("plain", self.words(kind, name))
             self.compare(name, "plain", prepare.train(process, 1.2 * self.arguments.seconds))
@@ -204,7 +207,8 @@ class Measurement:
         if found and found["digest"] != self.bits_of(name).answer:
             raise Wrong(f"{name} {column} answers otherwise than the plain program")
         warm = process.ask("capacity", 2 if self.arguments.size == "small" else 50, 0)["service_us"]
-        service = self.service.setdefault((name, repetition), mean(warm))  # of the column that comes first; the others get the same arrivals
+        # of the first column; the others get the same arrivals
+        service = self.service.setdefault((name, repetition), mean(warm))
         arrivals = loads.poisson(self.arguments.requests, service / self.arguments.load, repetition)
         answer = process.ask("serve", 3 * arrivals[-1] + 1e6, 0, *(f"{each:.2f}" for each in arrivals))
         if answer["wrong"]:
@@ -229,7 +233,7 @@ def figures(kind, row):
 
 
 def ratios(rows):
-    """By (kind, name, column, figure): a ratio over plain for each repetition that has both."""
+    """By (kind, name, column, figure): a ratio over plain for each repetition with both values."""
     found = {}
     for (name, column, repetition), row in rows.items():
         plain = rows.get((name, "plain", repetition))

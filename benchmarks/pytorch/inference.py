@@ -1,17 +1,19 @@
-"""A request of a PyTorch model: as launches, each made by PyTorch, or as one CUDA graph; its answer is copied to the host."""
+"""A request of a PyTorch model: as launches, each made by PyTorch, or as one CUDA graph; the request copies its
+answer to the host."""
 import ctypes
 
 import torch
 
 
 class Request:
-    """`model`: without arguments, gives a small tensor; `cycle`: after so many calls it answers again as at first."""
+    """`model`: a function without arguments that returns a small tensor; `cycle`: number of calls after which its
+    answers repeat."""
 
     def __init__(self, model, form, device):
         self.model, self.graph, self.cycle = model, None, getattr(model, "cycle", 1)
         self.on_gpu = device == "cuda"
         with torch.inference_mode():
-            # Libraries choose and set up at first calls. Not yet on the stream of the capture, which PyTorch wants to be another one.
+            # The first calls set libraries up. They run on another stream than the capture, as PyTorch demands.
             side = torch.cuda.Stream() if self.on_gpu else None
             with torch.cuda.stream(side):
                 for _ in range(3 * self.cycle):
@@ -42,7 +44,7 @@ class Request:
 
 
 def parameters(model):
-    """Of a function that is a model's method, or has it in its closure."""
+    """The parameters of the model whose method the function is, or that its closure holds."""
     held = [getattr(model, "model", model)]
     held += [cell.cell_contents for cell in getattr(held[0], "__closure__", None) or ()]
     held += [getattr(each, "__self__", None) for each in held]

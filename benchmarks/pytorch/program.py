@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One of the processes that share a GPU: serves a PyTorch model or trains one. It knows nothing of Tally: benchmarks/run starts it
-plainly, under MPS, or by `tally run`, and asks it (protocol.py).
+"""One of the processes that share a GPU: serves a PyTorch model or trains one. It does not use Tally: benchmarks/run
+starts it plainly, under MPS, or by `tally run`, and sends it commands (protocol.py).
 
   program.py [--device=cuda|cpu]
 """
@@ -9,8 +9,8 @@ import gc
 import os
 import sys
 
-# Read when PyTorch and its libraries begin. What the caller has set stays.
-SETTINGS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # products of one shape are then always added in one order
+# PyTorch and its libraries read these variables at their start. Values that the caller has set stay.
+SETTINGS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # the library then always adds products of one shape in one order
             "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM": "1", "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS": "TRITON",
             "TORCHINDUCTOR_MAX_AUTOTUNE_CONV_BACKENDS": "ATEN"}
 
@@ -39,7 +39,7 @@ class Models:
             return training.Training(make(size, self.device), form, self.device)
 
     def drop(self):
-        """Behind the loss of a model."""
+        """Frees memory after a model is dropped."""
         torch.compiler.reset()
         gc.collect()
         if self.device == "cuda":

@@ -1,17 +1,18 @@
-"""What benchmarks/run asks of a process, without PyTorch: a server in an open loop, a training in a thread of its own, and the
-commands, one a line, answered by one line of JSON each. Instants are nanoseconds of CLOCK_MONOTONIC, which all processes of a
-machine share. The commands are those of benchmarks/workloads/main.cu:
+"""The commands of benchmarks/run to a process, without PyTorch: a server in an open loop, and a training in a thread
+of its own. Each line of the input is a command; each line of the output is an answer in JSON. Instants are
+nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share. The commands are those of
+benchmarks/workloads/main.cu:
 
   facts                        about the machine
   inference NAME SIZE FORM     loads a model, in place of the one before; SIZE: real or small; FORM: launches or graph
   training NAME SIZE           likewise; NAME: MODEL-eager or MODEL-compiled
-  capacity REQUESTS SECONDS    requests one behind the other, so many and so long at least
+  capacity REQUESTS SECONDS    requests one behind the other, at least so many and for at least so long
   serve LIMIT FLUSH ARRIVALS   an open loop; microseconds from now; no request begins after LIMIT; FLUSH 1: the L2 is
                                overwritten behind each
-  train                        from the beginning; answers when a step is done
-  stop BEGIN END               ends that; steps a second between the two instants
-  kernels STEPS FILE           writes what a training's steps put on the GPU to FILE; while it does not train
-  unload                       both models
+  train                        starts from the beginning; answers when a step is done
+  stop BEGIN END               ends the training; steps a second between the two instants
+  kernels STEPS FILE           writes the kernels of a training's steps to FILE, while it does not train
+  unload                       frees both models
 """
 import bisect
 import gc
@@ -26,8 +27,8 @@ import traceback
 
 
 class Server:
-    """Serves a `request`: enqueue(), then finish(), which gives the answer's bytes; `cycle`: so many requests in a row answer
-    differently, and then again alike. `flush()`, if any, overwrites the L2."""
+    """Serves a `request`: enqueue(), then finish(), which returns the answer's bytes; `cycle`: the number of
+    requests after which the answers repeat. `flush()`, if any, overwrites the L2."""
 
     def __init__(self, request, flush=None):
         self.request, self.flush, self.count, self.wrong = request, flush, 0, 0
@@ -54,7 +55,7 @@ class Server:
         return {"service_us": rounded(times)}
 
     def serve(self, limit, flush, arrivals):
-        """As benchmarks/colocation/open_loop.h: a latency is from the intended arrival to the end."""
+        """As in benchmarks/colocation/open_loop.h: a latency counts from the intended arrival to the end."""
         clock, request = time.monotonic_ns, self.request
         gc.collect()
         gc.disable()
@@ -81,8 +82,9 @@ class Server:
 
 
 class Trainer:
-    """Trains: reset() goes back to the beginning, step() enqueues a step and gives a function that waits for its figure, a float.
-    That is asked for when the next step is enqueued, so that the device has work meanwhile and the host is a step ahead at most."""
+    """Trains: reset() goes back to the beginning; step() enqueues a step and returns a function that waits for its
+    figure, a float. The trainer calls that function after it has enqueued the next step, so that the device has work
+    meanwhile and the host is at most a step ahead."""
 
     def __init__(self, training):
         self.training, self.ends, self.figures = training, [], []
@@ -104,7 +106,7 @@ class Trainer:
                 self.record(before)
                 before = pending
             self.record(before)
-        except BaseException:  # the process is of no use any more, and whoever waits for an answer sees its end
+        except BaseException:  # the process is of no further use; the reader of its answers sees its end
             traceback.print_exc()
             sys.stderr.flush()
             os._exit(1)
@@ -122,7 +124,7 @@ class Trainer:
         return {"steps": len(self.ends), "steps_per_s": rate, "figures": [bits(each) for each in self.figures]}
 
     def progress(self, at):
-        """Steps done at an instant; between two steps' ends by time."""
+        """Steps done at an instant; between the ends of two steps, in proportion to the time."""
         done = bisect.bisect_right(self.ends, at)
         if done in (0, len(self.ends)):
             return done
@@ -130,7 +132,7 @@ class Trainer:
 
 
 def bits(value):
-    """Of a float in single precision, so that figures of different runs can be compared exactly."""
+    """The bits of a float in single precision, for exact comparison of different runs' figures."""
     return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
@@ -139,14 +141,15 @@ def rounded(values):
 
 
 class Program:
-    """`models`: facts(), inference(name, size, form) -> a request or None, training(name, size) -> a training or None, drop(),
-    flush(), kernels(training, steps, file); inference and training have `said`, for the answer."""
+    """`models`: facts(), inference(name, size, form) -> a request or None, training(name, size) -> a training or
+    None, drop(), flush(), kernels(training, steps, file); the field `said` of an inference or a training goes into
+    the answer."""
 
     def __init__(self, models):
         self.models, self.server, self.trainer = models, None, None
 
     def answer(self, command, words):
-        """Nothing where the command is not known."""
+        """The answer; None if the command is unknown."""
         if command == "facts":
             return self.models.facts()
         if command == "inference":
@@ -184,7 +187,7 @@ class Program:
 
 
 def run(models):
-    """Answers commands until there are no more. What anybody else writes to standard output goes to standard error."""
+    """Answers commands until the input ends. The output of all other code on standard output goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     program = Program(models)

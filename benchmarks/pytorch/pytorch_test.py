@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The harness with PyTorch's models, without PyTorch: a stand-in answers as program.py does. What needs no process: loads in an open
-loop, what is expected of kernels, ratios and their intervals.
+"""The harness with PyTorch's models, without PyTorch: a stand-in answers as program.py does. Tests without a
+process: loads in an open loop, the expectation from kernels, ratios and their intervals.
 """
 import csv
 import json
@@ -72,7 +72,7 @@ class Harness(unittest.TestCase):
         self.assertEqual(self.run_it("--repetitions=2").returncode, 0)
         self.assertEqual(read(self.out, "measurements.jsonl"), before)
         said = self.run_it("--expected").stdout
-        # Of a kernel of 900 us there are some 450 us to wait, and 10 ms of requests behind others.
+        # A request waits about 450 us for a kernel of 900 us, and 10 ms for requests before it.
         self.assertRegex(said, r"bert-graph/gpt2-eager +tally-time-slicing +0.30 +\d\.\d+ +\d+\.\d+ .*900 us long_kernel")
 
     def test_only_prepares(self):
@@ -86,7 +86,7 @@ class Harness(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def failed(self, **environment):
-        """The systems and pairs that were not measured because something was wrong."""
+        """The systems and pairs that the harness did not measure because of an error."""
         done = self.run_it(**environment)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertNotIn("right ", done.stdout)
@@ -155,7 +155,7 @@ class Commands(unittest.TestCase):
 
 class Protocol(unittest.TestCase):
     def test_an_open_loop(self):
-        now = [0]  # microseconds; a look at the clock takes one
+        now = [0]  # microseconds; a reading of the clock takes one
 
         class Clock:
             @staticmethod
@@ -174,7 +174,7 @@ class Protocol(unittest.TestCase):
         self.addCleanup(setattr, protocol, "time", time)
         protocol.time = Clock
         found = protocol.Server(Request()).serve(45000, False, [1000, 2000, 30000, 60000])
-        # The second waits for the first, the third for the second, and the fourth would begin behind the limit.
+        # The second waits for the first, the third for the second, and the fourth would begin after the limit.
         for took, expects in zip(found["latency_us"], (20000, 39000, 31000), strict=True):
             self.assertAlmostEqual(took, expects, delta=10)
         self.assertEqual(found["wrong"], 1)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What `tally run` adds to a PyTorch program's start: seconds until its first results are there, and memory of the GPU.
+"""The cost of `tally run` for a PyTorch program's start: seconds until its first results, and memory of the GPU.
 
   benchmarks/pytorch/start.py [--launcher=TALLY] [--repetitions=N] [--out=DIR]
 
-Needs a GPU that nobody else uses: the memory that a program takes is what the GPU has less of. The program, new each time, plainly,
-under `tally run` and under `tally run --best-effort` in turns, multiplies two matrices and puts one picture through ResNet-50, so that
-cuBLAS and cuDNN are loaded. Shown are the medians, and the medians of what
-is more than the plain program's in the same repetition, against the targets (1 s, 200 MB).
+The script needs a GPU without other work: the memory of a program is the decrease of the GPU's free memory. It
+starts the program anew each time, plainly, under `tally run` and under `tally run --best-effort` in turns. The
+program multiplies two matrices and puts one picture through ResNet-50, so that it loads cuBLAS and cuDNN. The table
+shows the medians, and the medians of the difference from the plain program in the same repetition, against the
+targets (1 s, 200 MB).
 """
 import argparse
 import json
@@ -34,7 +35,7 @@ print((total - free) / 1e6)
 
 
 def start(launcher, options):
-    """Seconds of the whole program, and MB of the GPU's memory that are gone at its end."""
+    """Seconds of the whole program, and MB of the GPU's memory in use at its end."""
     command = [sys.executable, "-c", PROGRAM, os.path.dirname(os.path.abspath(__file__))]
     begin = time.monotonic()
     done = subprocess.run(command if options is None else [launcher, "run", *options, "--", *command], capture_output=True, text=True, timeout=300)
@@ -63,7 +64,7 @@ def main():
     options = parser.parse_args()
     if not options.launcher:
         parser.error("no tally here: --launcher names it")
-    start(options.launcher, None)  # files are read from the disk
+    start(options.launcher, None)  # the first start reads the files from the disk
     rows = [{column: start(options.launcher, words) for column, words in COLUMNS.items()} for _ in range(options.repetitions)]
     if options.out:
         os.makedirs(options.out, exist_ok=True)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What the streams of another process do to a server's requests under MPS, while that process does nothing any more.
+"""The effect of another process's streams on a server's requests under MPS, after that process has become idle.
 
   benchmarks/pytorch/streams.py [--inference=MODEL] [--repetitions=N] [--out=FILE]
 
-Needs a GPU that nobody else uses, and MPS. The server replays a model as a CUDA graph, one request behind the other; nobody else runs
-anything then. Before that, the other process has put kernels on its streams in one of the ways below. A process without MPS uses the
-GPU before each row, which ends what an earlier row has left behind. Shown are the medians of the requests' microseconds, over the
-repetitions, and their ratio over those before.
+The script needs a GPU without other work, and MPS. The server replays a model as a CUDA graph, one request behind
+the other, while no other process works. Before that, the other process puts kernels on its streams in one of the
+ways below. A process without MPS uses the GPU before each row, which ends the after-effects of an earlier row. The
+table shows the medians of the requests' microseconds, over the repetitions, and their ratio over the medians before
+the kernels.
 """
 import argparse
 import json
@@ -60,7 +61,7 @@ for line in sys.stdin:
     torch.cuda.synchronize()
     print("{}", flush=True)
 """
-# Has the GPU leave the context of MPS.
+# Makes the GPU leave the context of MPS.
 OUTSIDE = "import torch, sys\nfor line in sys.stdin:\n  torch.ones(1 << 20, device='cuda').sum().item()\n  print('{}', flush=True)\n"
 
 
@@ -77,7 +78,7 @@ class Measurement:
         return median(self.server.ask("capacity", REQUESTS, 0)["service_us"])
 
     def row(self, statements):
-        """Microseconds of a request before and behind the statements."""
+        """Microseconds of a request before and after the statements."""
         self.outside.ask("run")
         self.request()
         before = self.request()

@@ -1,4 +1,4 @@
-"""A PyTorch training, eager or compiled: the same from the beginning on each time, a figure of each step being its loss."""
+"""A PyTorch training, eager or compiled. It always starts from the same state; the figure of a step is its loss."""
 import json
 import os
 import sys
@@ -26,12 +26,14 @@ class Training:
         self.said = {"compiled_anew": missed() - before}
 
     def first_steps(self):
-        """They compile, and make the optimizer's state. By PyTorch's deterministic algorithms, where the task says so; attention's gradient
-        is deterministic only where everything has to be. Where an operator has no such way, that one says so once. Not for servers, whose
-        copies into a cache would be sorted first."""
+        """The first steps compile the model and make the optimizer's state. They use PyTorch's deterministic
+        algorithms if the task says so; the gradient of attention is deterministic only if all operations have to be.
+        An operator without a deterministic algorithm warns once. Servers do not use these algorithms, which would
+        sort copies into a cache first."""
         for rest in ("refused", "warned of"):
             torch.use_deterministic_algorithms(self.task.repeats, warn_only=rest == "warned of")
-            # Else Inductor measures nothing and takes the first of its choices, 3 times slower. What it measures all processes read from a cache.
+            # Otherwise Inductor measures nothing and takes the first of its choices, 3 times slower. All processes read
+            # its measurements from a cache.
             torch._inductor.config.deterministic = False
             try:
                 for _ in range(3):
@@ -57,7 +59,7 @@ class Training:
                     each.zero_()
 
     def step(self):
-        """Enqueues it; the function that is returned waits for the loss. Two steps may be on their way."""
+        """Enqueues a step. The returned function waits for the loss. At most two steps are in flight."""
         self.optimizer.zero_grad()
         loss = self.loss(*self.task.batches[self.count % len(self.task.batches)])
         loss.backward()
@@ -76,13 +78,14 @@ class Training:
 
 
 def missed():
-    """Graphs that Inductor's cache did not have."""
+    """The number of graphs missing in Inductor's cache."""
     from torch._dynamo.utils import counters
     return counters["inductor"]["fxgraph_cache_miss"]
 
 
 def kernels(training, steps, path):
-    """Writes what so many steps put on the GPU, in its order: [name, begin, microseconds]; nobody else should be on it."""
+    """Writes the kernels of so many steps in the order of their begins: [name, begin, microseconds]. The GPU should
+    have no other work."""
     training.reset()
     for _ in range(2):
         training.step()()

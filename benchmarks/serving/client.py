@@ -1,6 +1,7 @@
-"""Requests to llama-server by HTTP, many at once: `POST /completion` with `stream`, whose tokens come as server-sent events. While
-requests are in flight only the instants at which bytes come are kept; the bytes are read when all is over, so that one request's
-reading does not delay another's instants. Instants are nanoseconds of CLOCK_MONOTONIC.
+"""Requests to llama-server by HTTP, many at once: `POST /completion` with `stream`, whose tokens come as server-sent
+events. While requests are in flight, the client only keeps the received bytes and their instants. It parses the
+bytes after all requests have ended, so that the parsing of one request does not delay another request's instants.
+Instants are nanoseconds of CLOCK_MONOTONIC.
 """
 import asyncio
 import dataclasses
@@ -15,13 +16,13 @@ HOST = "127.0.0.1"
 
 
 class Wrong(Exception):
-    """A request has no whole answer; the text says which and why."""
+    """A request has no complete answer; the text names the request and the reason."""
 
 
 @dataclasses.dataclass
 class Answer:
-    """Of a request: when it was to arrive and when it was sent, and each token with its instant. `trouble`: in words, why there is no
-    whole answer."""
+    """The answer to a request: its intended arrival, the time at which it was sent, and each token with its instant.
+    `trouble`: the reason why the answer is incomplete."""
     arrival: int
     sent: int
     tokens: list
@@ -31,8 +32,8 @@ class Answer:
 
 
 class Work:
-    """The requests of a load, the same ones for the same seed: prompts of random tokens, whose lengths are spread evenly over the
-    logarithm between `shortest` and `longest`."""
+    """The requests of a load; equal seeds give equal requests. Prompts consist of random tokens. The logarithms of
+    their lengths are spread evenly between those of `shortest` and `longest`."""
     SPECIAL = 259  # the first tokens of weights.py's vocabulary: control tokens and bytes
 
     def __init__(self, vocabulary, shortest, longest, tokens):
@@ -56,7 +57,8 @@ def head(port, body):
 
 
 class Stream(asyncio.Protocol):
-    """One connection: sends the request, keeps what comes and when, until the server closes it."""
+    """One connection: sends the request, and keeps the received bytes with their instants until the server closes
+    it."""
 
     def __init__(self, sent, over):
         self.to_send, self.over, self.pieces = sent, over, []
@@ -67,7 +69,8 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data):
         self.pieces.append((time.monotonic_ns(), data))
-        # The server holds a small piece back until the one before is acknowledged (Nagle), which must not wait (RFC 1122, 4.2.3.2).
+        # By Nagle's algorithm the server holds a small piece back until the client acknowledges the piece before, so
+        # the client acknowledges at once (RFC 1122, 4.2.3.2).
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def connection_lost(self, problem):
@@ -76,8 +79,9 @@ class Stream(asyncio.Protocol):
 
 
 def unchunked(pieces):
-    """Status of a response and what its body is made of, with the instants: [(instant, bytes)]. The body is chunked or plain."""
-    data, ends = b"", []  # ends: up to which byte the data had come at an instant
+    """Status of a response and the parts of its body, with the instants: [(instant, bytes)]. The body is chunked or
+    plain."""
+    data, ends = b"", []  # ends: number of bytes received at an instant
     for at, piece in pieces:
         data += piece
         ends.append((len(data), at))
@@ -119,7 +123,7 @@ def events(parts):
 
 
 def read(arrival, sent, pieces, problem, wanted):
-    """The answer of which `pieces` came."""
+    """Parses the received `pieces` into an answer."""
     answer = Answer(arrival, sent, [], [], pieces[-1][0] if pieces else sent)
     status, parts = unchunked(pieces)
     if problem or not status:
@@ -145,7 +149,8 @@ def read(arrival, sent, pieces, problem, wanted):
 
 
 async def send(port, body, arrival, wanted):
-    """Sends a request now. What read() makes of what came, as a function, to be called when all is over."""
+    """Sends a request now. Returns a function that parses the answer; the caller calls it after all requests have
+    ended."""
     over = asyncio.get_running_loop().create_future()
     sent = time.monotonic_ns()
     try:
@@ -161,7 +166,7 @@ def encoded(request):
 
 
 def finished(pending):
-    """The answers, in order; an error where one is not whole."""
+    """The answers, in order; raises an error if one is incomplete."""
     answers = [each() for each in pending]
     wrong = [f"request {number}: {answer.trouble}" for number, answer in enumerate(answers, 1) if answer.trouble]
     if wrong:
@@ -170,7 +175,7 @@ def finished(pending):
 
 
 def run(coroutine, limit):
-    """What it gives; an error after `limit` seconds. No collection of garbage meanwhile."""
+    """The coroutine's result; raises an error after `limit` seconds. Garbage collection is off meanwhile."""
     async def limited():
         return await asyncio.wait_for(coroutine, limit)
     gc.collect()
@@ -190,7 +195,7 @@ def one(port, work, seed, limit, length=None, **more):
 
 
 def open_loop(port, work, arrivals, seed, limit):
-    """A request at each of the arrivals, microseconds from now, whatever became of those before."""
+    """Sends a request at each of the arrivals, microseconds from now, whatever became of earlier requests."""
     bodies = [encoded(work.request(f"{seed} {number}")) for number in range(len(arrivals))]
 
     async def all_of_them():
@@ -206,8 +211,8 @@ def open_loop(port, work, arrivals, seed, limit):
 
 
 def closed_loop(port, work, sequences, seconds, least, seed, limit):
-    """So many clients, each with a request at a time, for `seconds` and `least` requests at least. The answers, and the instants
-    between which new requests were begun."""
+    """Runs `sequences` clients, each with a request at a time, for `seconds` and at least `least` requests. Returns
+    the answers, and the instants between which clients began new requests."""
     begun = 0
 
     async def client(until, pending):
@@ -227,8 +232,9 @@ def closed_loop(port, work, sequences, seconds, least, seed, limit):
 
 
 def capacity(answers, begin, end, tokens):
-    """Requests a second of a closed loop: tokens that came between the two instants over those of a request. Requests at work at
-    `end` have had their prompts read as those at work at `begin` had not, and the tokens that these are short of came later."""
+    """Requests a second of a closed loop: the tokens that came between the two instants, over the tokens of a
+    request. The two errors cancel out: at `end` the server has read the prompts of requests without all tokens, and
+    at `begin` it had not."""
     if end <= begin:
         raise ValueError("a closed loop that took no time")
     came = sum(begin <= at <= end for answer in answers for at in answer.times)
@@ -240,8 +246,8 @@ def digest(tokens):
 
 
 def figures(answers):
-    """What is kept of an open loop. Microseconds: to the first token, from the intended arrival; between tokens that follow one another;
-    `active`: the fraction of the time with a request in flight, from the first arrival to the last end."""
+    """The results of an open loop. Microseconds: to the first token, from the intended arrival; between successive
+    tokens. `active`: the fraction of the time with a request in flight, from the first arrival to the last end."""
     begin, end = min(each.arrival for each in answers), max(each.end for each in answers)
     busy, reached = 0, begin
     for each in sorted(answers, key=lambda each: each.arrival):

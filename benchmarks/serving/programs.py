@@ -1,4 +1,4 @@
-"""The two programs that share a GPU, as processes: llama-server, and what trains beside it."""
+"""The two programs that share a GPU, as processes: llama-server, and the training beside it."""
 import bisect
 import json
 import os
@@ -30,7 +30,7 @@ def tail(text, lines=8):
 
 
 def stop(process, patience):
-    """As Ctrl-C does; its status. One that does not end is killed."""
+    """Interrupts the process as Ctrl-C does, and kills it if it does not end. Returns its status."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
     try:
@@ -41,7 +41,7 @@ def stop(process, patience):
 
 
 class Child:
-    """A process that writes what it says to a file. `process`, `errors`."""
+    """A process that writes its standard error to a file. `process`, `errors`."""
 
     def said(self):
         self.errors.seek(0)
@@ -54,8 +54,8 @@ class Child:
 
 
 class Server(Child):
-    """llama-server, from its start until it is ended. `command`: the program and whatever starts it; `patience`: seconds until it
-    has to be there."""
+    """llama-server, from its start to its end. `command`: the program with its launcher, if any; `patience`: seconds
+    until it has to answer."""
 
     def __init__(self, command, options, environment, patience):
         self.port, self.errors = free_port(), tempfile.TemporaryFile("w+", errors="replace")
@@ -64,7 +64,7 @@ class Server(Child):
         self.patience = patience
 
     def check(self):
-        """An error that names how the server ended, if it did."""
+        """Raises an error with the server's status if the server has ended."""
         if self.process.poll() is not None:
             raise Ended(f"the server ended with {self.process.returncode}: {tail(self.said())}")
 
@@ -73,7 +73,7 @@ class Server(Child):
             return json.load(answer)
 
     def wait(self):
-        """Until it answers /health, which it does once the weights are loaded."""
+        """Waits until the server answers /health, which it does after it has loaded the weights."""
         until = time.monotonic() + self.patience
         while True:
             self.check()
@@ -91,7 +91,7 @@ class Server(Child):
         return self.get("/v1/models")["data"][0]["meta"]["n_vocab"]
 
     def end(self):
-        """Ends it; what it said. A server that is gone already is an error."""
+        """Ends the server; returns its output. An earlier end of the server is an error."""
         self.check()
         status = stop(self.process, 30)
         if status not in (0, -signal.SIGINT):
@@ -112,11 +112,11 @@ class PyTorch:
             raise Ended(f"{self.name}: {found['error']}")
 
     def start(self):
-        """From the beginning of the training; returns when a step is done."""
+        """Starts the training from its beginning; returns when a step is done."""
         self.process.ask("train")
 
     def rate(self, begin, end):
-        """Ends the training; steps a second between the two instants."""
+        """Ends the training; returns its steps a second between the two instants."""
         stopped = self.process.ask("stop", begin, end)
         self.figures = stopped["figures"]
         return stopped["steps_per_s"]
@@ -133,7 +133,8 @@ class PyTorch:
 
 
 class Command(Child):
-    """Any program that writes a line for each step. It has a terminal for its standard output, so that the lines come at once."""
+    """Any program that writes a line for each step. Its standard output is a terminal, so that the lines come at
+    once."""
     figures = None
 
     def __init__(self, command, environment, pattern, patience=300.0):
@@ -170,7 +171,7 @@ class Command(Child):
         self.check()
 
     def progress(self, at):
-        """Steps done at an instant; between two steps' ends by time."""
+        """Steps done at an instant; between the ends of two steps, in proportion to the time."""
         done = bisect.bisect_right(self.ends, at)
         if done in (0, len(self.ends)):
             return done

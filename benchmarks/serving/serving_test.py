@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The harness of a language model's server, with stand-ins for llama-server and for the training: what is made of streams, capacities,
-and environments; a run from beginning to end, taken up again; servers that end, hang or answer wrongly.
+"""The harness of a language model's server, with stand-ins for llama-server and for the training: streams,
+capacities, and environments; a run from beginning to end that continues after an interruption; servers that end,
+hang or answer wrongly.
 """
 import csv
 import json
@@ -13,7 +14,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.dirname(HERE), HERE]
-import evaluation  # for the folders that it adds to the path
+import evaluation  # the module adds its folders to the path
 import client
 import programs
 import systems
@@ -21,7 +22,7 @@ import tables
 from two_processes import Ended
 
 SERVER, TRAINERS = os.path.join(HERE, "stand_in", "server.py"), os.path.join(HERE, "..", "pytorch", "stand_in")
-PROMPT, TOKEN = 0.02, 0.005  # seconds, of stand_in/server.py
+PROMPT, TOKEN = 0.02, 0.005  # seconds; settings of stand_in/server.py
 MS = 1000000  # in nanoseconds
 
 
@@ -38,7 +39,7 @@ def event(*tokens, stop=False):
 
 
 def answer(arrival, times, end=None):
-    """All in milliseconds; sent a millisecond late."""
+    """All times in milliseconds; the request was sent a millisecond late."""
     times = [at * MS for at in times]
     return client.Answer(arrival * MS, (arrival + 1) * MS, list(range(len(times))), times, (end or times[-1] / MS) * MS)
 
@@ -68,7 +69,7 @@ class Streams(unittest.TestCase):
             client.finished([lambda: answer(0, [1]), lambda: client.Answer(0, 0, [], [], 0, "late")])
 
     def test_figures_of_a_load(self):
-        # Two overlap from 0 to 30 ms, the third is alone from 50 to 60 ms: of 60 ms 40 are active.
+        # Two requests overlap from 0 to 30 ms, the third is alone from 50 to 60 ms: 40 ms of 60 are active.
         found = client.figures([answer(0, [10, 12, 16]), answer(5, [20, 25, 30]), answer(50, [54, 57, 60])])
         self.assertEqual(found["ttft_us"], [10000, 15000, 4000])
         self.assertEqual(found["tpot_us"], [2000, 4000, 5000, 5000, 3000, 3000])
@@ -77,7 +78,7 @@ class Streams(unittest.TestCase):
         self.assertAlmostEqual(found["service_us_per_token"], 40000 / 9)
 
     def test_capacity_counts_what_came_in_the_window(self):
-        # Between 0 and 100 ms come 20 tokens, five requests of four: 50 a second.
+        # Between 0 and 100 ms come 20 tokens, or five requests of four: 50 a second.
         loop = [answer(0, range(4, 44, 4)), answer(0, range(50, 100, 5)), answer(90, [101, 105, 110, 115])]
         self.assertAlmostEqual(client.capacity(loop, 0, 100 * MS, 4), 50)
 
@@ -115,10 +116,10 @@ class WithServer(unittest.TestCase):
         self.assertEqual(server.vocabulary(), 1000)
         found = client.figures(client.open_loop(server.port, work, [1000.0, 1000.0, 2000.0, 400000.0], "load", 20))
         *together, late = (each / 1e6 for each in found["ttft_us"])
-        first, second, waits = sorted(together)  # any of the three may come last to the server
+        first, second, waits = sorted(together)  # any of the three may reach the server last
         request = PROMPT + 10 * TOKEN
         for each in (first, second, late):
-            self.assertTrue(PROMPT + TOKEN <= each < 1, each)  # a slow machine takes longer, not a thousand times
+            self.assertTrue(PROMPT + TOKEN <= each < 1, each)  # a slow machine takes longer, but not a thousand times as long
         self.assertGreater(waits, request + PROMPT)  # two are at work
         gaps = sorted(found["tpot_us"])
         self.assertEqual(len(gaps), 36)
@@ -209,7 +210,7 @@ class Harness(unittest.TestCase):
         self.assertIn("['best-effort', 'slo:factor=1.5,queues=0']", said)
 
     def test_all_systems_have_their_environments(self):
-        """With stand-ins for the driver's two programs, as on a GPU."""
+        """With stand-ins for the two programs of the driver, as on a GPU."""
         places = os.path.join(os.path.dirname(self.out), "bin")
         os.mkdir(places)
         for name, does in (("nvidia-smi", "echo 'Stand-in, 1.2'"), ("nvidia-cuda-mps-control", "cat > /dev/null")):
@@ -239,7 +240,7 @@ class Harness(unittest.TestCase):
         self.assertNotIn("called: run", self.read("said.txt"))
 
     def failed(self, *more, **environment):
-        """What is said of the systems that failed; those without Tally have figures."""
+        """Output about the systems that failed; checks that systems without Tally have figures."""
         began = time.monotonic()
         done = self.run_it("--systems=time-slicing,tally-time-slicing", "--patience=15", *more, **environment)
         self.assertEqual(done.returncode, 1, done.stderr + done.stdout)

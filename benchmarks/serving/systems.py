@@ -1,18 +1,18 @@
-"""The ways to share a GPU that are compared, by the environment of the two programs alone. Green contexts are not among them: no
-variable of CUDA's gives one to a program as it is."""
+"""The compared ways to share a GPU, by the environment of the two programs alone. Green contexts are not among them:
+no variable of CUDA gives one to an unchanged program."""
 import dataclasses
 import os
 import sys
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-FACTORS = ("1.1", "1.25", "1.5")  # of slo, over a step's time alone
+FACTORS = ("1.1", "1.25", "1.5")  # slo's factors over a step's time alone
 
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """`server`, `trainer`: pairs of their environments; None: it does not run. `tally`: both under Tally, the trainer as best effort;
-    `slo`: the policy's factor over a step's time alone, None: the policy `priority`."""
+    """`server`, `trainer`: pairs of their environments; None: the program does not run. `tally`: both under Tally,
+    the trainer as best effort; `slo`: the policy's factor over a step's time alone, None: the policy `priority`."""
     name: str
     server: tuple = ()
     trainer: tuple = None
@@ -21,7 +21,7 @@ class System:
     slo: str = None
 
     def policy(self):
-        """TALLY_POLICY, which the best-effort process reads."""
+        """TALLY_POLICY for the best-effort process."""
         return f"slo:factor={self.slo},queues=0" if self.slo else "priority"
 
 
@@ -30,7 +30,7 @@ def share(percent):
 
 
 def tally(name, mps):
-    # Under MPS Tally uses green contexts only where it is told to.
+    # Under MPS Tally uses green contexts only if a variable asks for them.
     green = (("TALLY_GREEN_CONTEXTS", "on"),)
     return [System(name, (), (), mps, True)] + [System(f"{name}-slo-{factor}", (), green, mps, True, factor) for factor in FACTORS]
 
@@ -45,4 +45,4 @@ BY_NAME = {each.name: each for each in [
     System("mps-50", (), share("50"), True),
     *tally("tally-time-slicing", False),
     *tally("tally-mps", True)]}
-FIRST = ["training", "alone"]  # of a repetition: all others are over these
+FIRST = ["training", "alone"]  # the references of a repetition: all others are over these

@@ -1,5 +1,5 @@
-"""Of the rows that were measured: a line for each cell, as CSV and as a table for people. Ratios are over `alone` of the same
-repetitions; in brackets, and in the columns `_low` and `_high`, those of single repetitions."""
+"""The tables of the measured rows: a line for each cell, as CSV and as a table for people. Ratios are over `alone`
+of the same repetitions; brackets, and the columns `_low` and `_high`, hold those of single repetitions."""
 import csv
 import os
 
@@ -10,11 +10,12 @@ FIGURES = {"ttft": "ttft_us", "tpot": "tpot_us"}
 COLUMNS = ["pair", "system", "arrivals", "load", "requests", "repetitions", "rate_per_s", *(
     f"{name}_{part}" for name in FIGURES for part in ("p50_us", "p99_us", "p50", "p99", "p99_low", "p99_high")), "tokens_per_s",
     "service_us_per_token", "a", "best_effort", "best_effort_low", "best_effort_high", "best_effort_of_rest", "same_answers", "policy"]
-LEAST_REST = 0.05  # of the time; where requests leave less, best effort over it says nothing
+LEAST_REST = 0.05  # fraction of the time; with less time left by requests, a ratio over it means nothing
 
 
 def cells(rows):
-    """Rows of measured cells, without those of capacity and of training alone, by all of a row's key but its repetition."""
+    """Rows of measured cells, without those of capacity and of training alone, by all of a row's key but its
+    repetition."""
     found = {}
     for row in rows:
         if "ttft_us" in row:
@@ -59,7 +60,7 @@ def write(folder, table):
 
 
 def times(row, name):
-    """P50 and P99 in milliseconds, P99 over alone, and that of single repetitions."""
+    """P50 and P99 in milliseconds, P99 over alone, and the P99 of single repetitions."""
     span = f"[{row[f'{name}_p99_low']:.2f}, {row[f'{name}_p99_high']:.2f}]"
     return f"{row[f'{name}_p50_us'] / 1e3:9.2f}{row[f'{name}_p99_us'] / 1e3:9.2f}{row[f'{name}_p99']:8.2f} {span:>15}"
 
@@ -82,7 +83,7 @@ def text(table):
 
 
 def differing(rows):
-    """In words, where the probe, a request with nobody beside it, has other tokens than in the first row."""
+    """Names the rows in which the probe, a request alone on the server, has other tokens than in the first row."""
     first, found = {}, []
     for row in rows:
         for when in ("before", "after"):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a GGUF file of random weights in the architecture of Llama, with a vocabulary made up here, for llama-server.
+"""Writes a GGUF file of random weights in the architecture of Llama, with a made-up vocabulary, for llama-server.
 
   benchmarks/serving/weights.py [--size=1b|tiny] [--seed=N] FILE
 
-Needs llama.cpp's Python package gguf, and NumPy. What the model says means nothing; it takes the time of a real one. No token that it
-chooses is a control token or a byte, whose rows of the output are zero, so that each token is a piece of text of its own.
+The script needs llama.cpp's Python package gguf, and NumPy. The model's words mean nothing; it takes the time of a
+real model. It never chooses a control token or a byte, whose rows of the output are zero, so each token is a piece
+of text of its own.
 """
 import argparse
 import itertools
@@ -18,13 +19,16 @@ import numpy
 # Heads have 64 elements: width / heads.
 SIZES = {"1b": {"width": 2048, "layers": 16, "heads": 32, "kv_heads": 8, "inner": 8192, "vocabulary": 32000, "context": 32768},
          "tiny": {"width": 256, "layers": 2, "heads": 4, "kv_heads": 2, "inner": 512, "vocabulary": 1024, "context": 8192}}
-SPREAD, WORDS = 0.02, 1.0  # standard deviations: of all but the embedding, and of that. A smaller one would have all prompts say the same
+# standard deviations: of all tensors but the embedding, and of the embedding. With a smaller one all prompts would get
+# the same answer
+SPREAD, WORDS = 0.02, 1.0
 CONTROL = [("<unk>", gguf.TokenType.UNKNOWN), ("<s>", gguf.TokenType.CONTROL), ("</s>", gguf.TokenType.CONTROL)]
 SPECIAL = len(CONTROL) + 256
 
 
 def vocabulary(count):
-    """Tokens, scores and types as those of SentencePiece: control tokens, the bytes, then words of letters, the short ones first."""
+    """Tokens, scores and types in SentencePiece's form: control tokens, the bytes, then words of letters, the short
+    ones first."""
     words = ("\N{LOWER ONE EIGHTH BLOCK}" * start + "".join(letters) for length in itertools.count(1) for start in (0, 1)
              for letters in itertools.product(string.ascii_lowercase, repeat=length))
     tokens = [name for name, _ in CONTROL] + [f"<0x{byte:02X}>" for byte in range(256)] + list(itertools.islice(words, count - SPECIAL))
@@ -33,7 +37,7 @@ def vocabulary(count):
 
 
 def shapes(size):
-    """Name and shape of each tensor. Those of one dimension are norms."""
+    """Name and shape of each tensor. Tensors of one dimension are norms."""
     width, inner = size["width"], size["inner"]
     narrow = width // size["heads"] * size["kv_heads"]
     yield "token_embd.weight", (size["vocabulary"], width)
@@ -79,7 +83,7 @@ def describe(writer, size):
 
 
 def write(path, size, seed):
-    """A tensor at a time, so that the file may be larger than the memory. The number of parameters."""
+    """Writes one tensor at a time, so the file may be larger than the memory. Returns the number of parameters."""
     writer = gguf.GGUFWriter(path, "llama")
     describe(writer, size)
     count = 0
@@ -105,7 +109,7 @@ def main():
     parser.add_argument("file")
     arguments = parser.parse_args()
     count = write(arguments.file + ".part", SIZES[arguments.size], arguments.seed)
-    os.replace(arguments.file + ".part", arguments.file)  # so that a file of this name is whole
+    os.replace(arguments.file + ".part", arguments.file)  # the rename makes sure that a file of this name is complete
     print(f"{arguments.file}: {count / 1e6:.1f} M parameters, {os.path.getsize(arguments.file) / 1e6:.0f} MB")
     return 0
 

@@ -1,5 +1,5 @@
-// What a variant costs in time where nothing asks it to yield: the user's kernel and its variants
-// take turns, and the ratio of each turn counts (docs/history/results-2026-11.md).
+// The cost of a variant in time while nothing asks it to yield: the user's kernel and its variants
+// take turns, and each turn gives a ratio (docs/history/results-2026-11.md).
 #include "measure.h"
 
 #include "tally/bundle/bundle_reader.h"

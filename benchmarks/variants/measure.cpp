@@ -15,7 +15,7 @@ using runtime::DevicePtr;
 
 namespace {
 
-/// Every kernel masks its indices to them.
+/// Sizes of the arrays; every kernel masks its indices to them.
 constexpr std::size_t outBytes = std::size_t{16} << 20, inBytes = std::size_t{512} << 20;
 constexpr std::uint32_t maxBlocks = 1u << 20;
 
@@ -33,7 +33,7 @@ Ratio quartiles(std::vector<double> values) {
 struct Bench::Prepared {
   const bundle::Kernel *kernel;
   LaunchShape shape;
-  std::uint32_t resident; ///< blocks on the device at a time
+  std::uint32_t resident; ///< thread blocks on the device at a time
   std::uint32_t rounds;
 };
 

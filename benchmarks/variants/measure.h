@@ -1,4 +1,4 @@
-// One kernel, one block time: the user's kernel and its variants, taking turns.
+// Measures one kernel at one block time: the user's kernel and its variants, in turns.
 #ifndef TALLY_BENCHMARKS_VARIANTS_MEASURE_H
 #define TALLY_BENCHMARKS_VARIANTS_MEASURE_H
 
@@ -20,15 +20,15 @@ struct Subject {
   std::uint32_t rows = 1, planes = 1;
 };
 
-/// Time of a variant over the user's kernel.
+/// Time of a variant over that of the user's kernel.
 struct Ratio {
   double median = 0, lower = 0, upper = 0; ///< quartiles
 };
 
 struct Row {
-  double blockMicroseconds = 0; ///< what a block of the user's kernel takes: time / waves
+  double blockMicroseconds = 0; ///< time of a block of the user's kernel: time / waves
   std::uint32_t waves = 0;
-  std::optional<Ratio> ratios[std::size(tally::allKinds)]; ///< none where there is no variant
+  std::optional<Ratio> ratios[std::size(tally::allKinds)]; ///< empty without a variant
 };
 
 /// A device with the bundle's module. Errors of the device end the run as std::runtime_error.

@@ -14,7 +14,7 @@ namespace variant_benchmark {
 
 struct Options {
   bool help = false;
-  bool emulator = false; ///< small sizes: shows that it runs, its times mean nothing
+  bool emulator = false; ///< small sizes: checks that the program runs; its times mean nothing
   std::string bundle = VARIANT_KERNELS_BUNDLE;
   std::vector<double> blockMicroseconds{2, 10, 50}; ///< block times to set, each > 0
   std::uint32_t waves = 200;                        ///< waves of the user's grid

@@ -1,6 +1,6 @@
-// Kernels that a variant's cost shows on: by what bounds them, by their size, and by what the
-// rewriting has to do. Each does `rounds` times the same work, so the time of a block can be set;
-// its results are only kept from being optimised away.
+// Kernels that show the cost of variants: by the resource that bounds them, by their size, and by
+// the parts that the rewriter changes. Each does the same work `rounds` times, so `rounds` sets the
+// time of a block. The kernels write results only so that the compiler keeps their work.
 extern "C" {
 
 /// Arithmetic alone, few registers.

@@ -1,4 +1,4 @@
-// BERT-base: 12 layers, width 768, 12 heads, 128 tokens, post-norm, GELU; the answer is the pooled
+// BERT-base: 12 layers, width 768, 12 heads, 128 tokens, post-norm, GELU. The answer is the pooled
 // first position.
 #include "kernels/short_attention.cuh"
 #include "layers.cuh"

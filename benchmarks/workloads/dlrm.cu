@@ -1,6 +1,6 @@
-// Training of a recommendation model after DLRM: 26 tables of 262,144 rows of 64 floats, 16 lookups
-// in each by each of 4,096 samples, pairwise interactions, two small perceptrons, SGD. Bound by the
-// tables' bandwidth.
+// Training of a recommendation model in the shape of DLRM: 26 tables of 262,144 rows of 64 floats,
+// 16 lookups in each by each of 4,096 samples, pairwise interactions, two small perceptrons, SGD.
+// The tables' bandwidth bounds it.
 #include "kernels/batch_norm.cuh"
 #include "kernels/dlrm.cuh"
 #include "kernels/gpt2.cuh"
@@ -20,8 +20,8 @@ constexpr float rate = 0.125f;
 struct DlrmShape {
   dlrm::Tables tables{26, 18, 64, 16};
   int samples = 4096, dense = 16;
-  std::vector<int> bottom{512, 256, 64}; // the last is the tables' width
-  std::vector<int> top{512, 256, 8};     // of the last only the first counts
+  std::vector<int> bottom{512, 256, 64}; // the last width is the tables' width
+  std::vector<int> top{512, 256, 8};     // only the first output of the last layer counts
   int features() const { return tables.count + 1; }
   int pairs() const { return features() * (features() - 1) / 2; }
   int columns() const { return (tables.width + pairs() + 7) / 8 * 8; }
@@ -125,7 +125,8 @@ private:
                  plain(rounded + layer.weight, layer.outputs, layer.inputs), result, shape.samples,
                  layer.outputs, layer.inputs);
   }
-  /// `arriving`: of the layer's result; to that of its input, where `to` is not null.
+  /// `arriving`: gradient of the layer's result. Computes the gradient of its input to `to`, if
+  /// `to` is not null.
   void runBackward(cudaStream_t stream, const Layer &layer, const __half *in, __half *arriving,
                    __half *to) {
     int pieces = shape.samples * (layer.outputs / 8);
@@ -214,8 +215,8 @@ void Dlrm::backward(cudaStream_t stream) {
   }
 }
 
-/// The sum of the samples' losses; `outs`: each layer's results in the model's own pass, whose
-/// signs say what ReLU lets through.
+/// The sum of the samples' losses. `outs`: each layer's results in the model's own pass; their
+/// signs show the values that ReLU lets through.
 double Dlrm::lossOnHost(const Values &parameters, const std::vector<Values> &outs) const {
   auto apply = [&](std::size_t i, const Values &in) {
     const Layer &layer = layers[i];

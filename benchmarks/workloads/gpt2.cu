@@ -1,5 +1,5 @@
 // Token generation by GPT-2 small: 12 layers, width 768, 12 heads, batch 1. A request is 4 tokens
-// behind a context of 128, whose keys and values are in the cache: some 350 tiny kernels.
+// behind a context of 128, whose keys and values are in the cache: about 350 tiny kernels.
 #include "gpt2_reference.h"
 #include "kernels/decode.cuh"
 #include "layers.cuh"
@@ -106,7 +106,7 @@ private:
   float *logits, *result;
 };
 
-/// On the CPU, token after token: which logits each has.
+/// Generation on the CPU, token after token; gives the logits of each token.
 class HostGeneration {
 public:
   HostGeneration(const GenerationShape &generation, const Gpt2Layout &layout)
@@ -153,7 +153,8 @@ private:
                           part(layer.bias, layer.outputs), layer.inputs, layer.outputs);
     return rounded ? reference::rounded(out) : out;
   }
-  /// As the model's last position sees all before it; the cache gets the new keys and values.
+  /// Attention of the last position to all positions before it; stores the new keys and values in
+  /// the cache.
   reference::Values attend(const reference::Values &qkv, reference::Values &cache, int position) {
     int width = shape.width;
     std::size_t half = std::size_t(generation.capacity()) * width;
@@ -189,7 +190,7 @@ Checked Gpt2::check(const std::vector<float> &answer) const {
     given = static_cast<int>(answer[i]);
     if (given < 0 || given >= shape.vocabulary)
       return checked.add(1), checked;
-    // The token that was chosen has the largest logit, or one that is as large but for rounding.
+    // The chosen token has the largest logit, or a logit equal to it except for rounding.
     double most = *std::max_element(expected.begin(), expected.end());
     checked.add(most - expected[given]);
   }

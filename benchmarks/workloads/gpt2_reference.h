@@ -1,4 +1,4 @@
-// Shape of GPT-2, the places of its parameters in one array, and the same on the CPU.
+// The shape of GPT-2, the places of its parameters in one array, and the computation on the CPU.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_GPT2_REFERENCE_H
 #define TALLY_BENCHMARKS_WORKLOADS_GPT2_REFERENCE_H
 
@@ -11,11 +11,11 @@ struct Gpt2Shape {
   int layers = 12, width = 768, heads = 12, sequence = 1024, batch = 4, vocabulary = 50257;
   int rows() const { return batch * sequence; }
   int headSize() const { return width / heads; }
-  /// Of the logits: the vocabulary, filled up.
+  /// Number of logits in memory: the vocabulary, padded.
   int columns() const { return (vocabulary + 127) / 128 * 128; }
 };
 
-/// Of a norm the gain comes first, then the shift.
+/// In a norm the gain comes first, then the shift.
 struct Gpt2Layout {
   struct Affine {
     std::size_t weight, bias;
@@ -32,7 +32,7 @@ struct Gpt2Layout {
     Filling filling;
   };
   explicit Gpt2Layout(const Gpt2Shape &shape);
-  /// Where each part begins, then the total.
+  /// The begin of each part, then the total.
   std::vector<std::size_t> tensors() const;
 
   std::size_t words = 0, positions = 0, finalNorm = 0, total = 0;

@@ -1,7 +1,7 @@
 // Training of GPT-2 small: 12 layers, width 768, 12 heads, sequences of 1,024, tied embeddings,
-// Adam; 4 sequences a step. Weights and activations in f16 for the tensor cores; gradients of
-// weights, moments and the weights that Adam keeps in f32. No float atomics: the same bits in each
-// run.
+// Adam; 4 sequences a step. Weights and activations are f16, for the tensor cores; gradients of
+// weights, moments and Adam's copy of the weights are f32. There are no float atomics: each run
+// gives the same bits.
 #include "../../examples/inference_server/kernels/training.cuh"
 #include "gpt2_reference.h"
 #include "kernels/gpt2.cuh"
@@ -72,7 +72,7 @@ public:
 private:
   using Layer = Gpt2Layout::Layer;
   using Affine = Gpt2Layout::Affine;
-  /// What the backward pass needs of the forward pass.
+  /// The results of the forward pass that the backward pass needs.
   struct Saved {
     __half *x, *normed1, *qkv, *attention, *context, *middle, *normed2, *up, *hidden;
     float2 *statistics1, *statistics2;
@@ -147,7 +147,7 @@ private:
     norm_backward<<<blocksFor(shape.rows(), 4), 128, 0, stream>>>(
         out, in, rounded + at, statistics, residual, inGradient, shape.rows(), shape.width);
   }
-  /// One head's columns of a batch's rows that are `stride` apart.
+  /// The columns of one head, for each sequence of the batch; rows are `stride` apart.
   template <class Operand> Operand perHead(const __half *from, int stride) const {
     return {from,
             shape.headSize(),
@@ -161,7 +161,7 @@ private:
     operand.extent = shape.sequence;
     return operand;
   }
-  /// A square of queries and keys for each head.
+  /// A matrix of queries by keys for each head.
   template <class Operand> Operand squares(const __half *from) const {
     long long square = static_cast<long long>(shape.sequence) * shape.sequence;
     return {from, shape.sequence, shape.sequence, shape.heads * square, square, shape.heads};
@@ -215,7 +215,7 @@ void Gpt2Training::makeTokens() {
   }
   tokens = memory.upload(hostTokens);
   labels = memory.upload(hostLabels);
-  // Rows by word, so that one place adds up the gradient of each.
+  // Rows sorted by word, so that one thread adds up the gradient of each word.
   std::vector<int> sorted(shape.rows()), distinct, begins;
   for (int i = 0; i < shape.rows(); ++i)
     sorted[i] = i;
@@ -292,7 +292,7 @@ void Gpt2Training::forward(cudaStream_t stream) {
   gpt2::sumAll<<<1, gpt2::lossThreads, 0, stream>>>(losses, total, rowCount);
 }
 
-/// Takes the gradient of the layer's output in `gradient` to that of its input.
+/// Replaces the gradient of the layer's output in `gradient` by that of its input.
 void Gpt2Training::backwardLayer(cudaStream_t stream, const Layer &layer, const Saved &kept) {
   affineGradient(stream, gradient, kept.hidden, layer.down, wideGradient);
   int pairs = shape.rows() * 2 * shape.width;
@@ -338,7 +338,7 @@ Checked Gpt2Training::check(cudaStream_t stream) {
   checked.add(std::fabs(download(total, 1)[0] - expected) / expected);
   checked.add(reference::gradientError(loss, parameters, layout.tensors(),
                                        {gradient.begin(), gradient.end()}));
-  // The first step of Adam is as long as the rate, whatever the gradient.
+  // The first step of Adam has the length of the rate, whatever the gradient.
   for (std::size_t i = 0; i < layout.total; ++i) {
     double g = gradient[i] / static_cast<double>(shape.rows());
     double moved = before[i] - rate * g / (std::fabs(g) + 1e-8);

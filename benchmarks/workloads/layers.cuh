@@ -1,4 +1,4 @@
-// Layers that several models have: their weights, their launches, and the same on the CPU.
+// Layers that several models have: their weights, their launches, and their computation on the CPU.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_LAYERS_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_LAYERS_CUH
 
@@ -14,7 +14,7 @@ constexpr unsigned blocksFor(long long count, int perBlock) {
   return static_cast<unsigned>((count + perBlock - 1) / perBlock);
 }
 
-/// An array of halves, and what it was filled with.
+/// An array of halves, and its filling.
 struct Halves {
   __half *data = nullptr;
   std::size_t count = 0;
@@ -32,7 +32,7 @@ struct Linear {
   Halves weight, bias;
 
   Linear() = default;
-  /// Seeds from `seed` on are used up.
+  /// Takes two seeds from `seed` on, and advances it.
   Linear(Memory &memory, int inputs, int outputs, std::uint32_t &seed)
       : inputs(inputs), outputs(outputs), weight(memory, static_cast<std::size_t>(inputs) * outputs,
                                                  {seed, powerBelow(std::sqrt(3.0 / inputs)) * 2}),

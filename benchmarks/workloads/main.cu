@@ -1,26 +1,27 @@
-// One of the processes that share a GPU: serves a model, trains one, or both. It knows nothing of
-// tally: workloads_plain is the same without, workloads_scheduled with tally's scheduling and no
-// rewritten kernels. ../run starts and measures them.
+// One of the processes that share a GPU: serves a model, trains one, or both. It does not use
+// tally: workloads_plain is the same program without tally; workloads_scheduled has tally's
+// scheduling but no rewritten kernels. ../run starts and measures them.
 //
 //   workloads [--priorities=0|1] [--green=SHARE | --green-training=SMS]
 //
 // `priorities`: requests on a stream of the highest priority, training on one of the lowest; else
-// both streams are plain. `green`: each on a part of the SMs that the other does not have, training
-// on that share of them. `green-training`: training on so many SMs, requests on all of them.
+// both streams are plain. `green`: the two loads on separate parts of the SMs, training on that
+// share of them. `green-training`: training on so many SMs, requests on all of them.
 //
-// Commands come one a line, answers likewise, as JSON; instants are nanoseconds of CLOCK_MONOTONIC,
-// which all processes of a machine share:
+// Each line of the input is a command, each line of the output an answer in JSON. Instants are
+// nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share:
 //
 //   facts                             about the machine
 //   inference NAME SIZE FORM          loads a model; SIZE: real or small; FORM: launches or graph
 //   training NAME SIZE                likewise
-//   check                             compares what is loaded with the CPU, for SIZE small
-//   capacity REQUESTS SECONDS         requests one behind the other, so many and so long at least
+//   check                             compares the loaded models with the CPU, for SIZE small
+//   capacity REQUESTS SECONDS         requests one behind the other, at least so many and for at
+//                                     least so long
 //   serve LIMIT FLUSH ARRIVALS...     an open loop; microseconds from now; no request begins after
 //                                     LIMIT; FLUSH 1: the L2 is overwritten behind each
-//   train                             from the beginning; answers when a step is done
-//   stop BEGIN END                    ends that; steps a second between the two instants
-//   unload                            both models
+//   train                             starts from the beginning; answers when a step is done
+//   stop BEGIN END                    ends the training; steps a second between the two instants
+//   unload                            frees both models
 #include "placement.h"
 #include "service.h"
 
@@ -33,7 +34,7 @@ namespace {
 
 using namespace workloads;
 
-/// A double with all of its digits, and nothing that is no JSON.
+/// A double with all of its digits; null for a value that JSON cannot express.
 std::string number(double value) {
   if (!std::isfinite(value))
     return "null";
@@ -55,7 +56,7 @@ std::string microseconds(double value) {
   return text;
 }
 
-/// The bits of a float, so that figures of different runs can be compared exactly.
+/// The bits of a float, for exact comparison of different runs' figures.
 std::string bitsOf(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
@@ -66,7 +67,7 @@ class Program {
 public:
   explicit Program(const PlacementOptions &options) : placement(options) {}
 
-  /// The answer, or nothing where the command is not known.
+  /// The answer; empty if the command is unknown.
   std::string answer(const std::string &command, std::istream &words) {
     if (command == "facts")
       return facts();

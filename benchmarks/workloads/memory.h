@@ -1,5 +1,5 @@
-// Arrays on the device, filled with numbers that the host can compute too: weights of real shapes
-// need no file, and a reference on the CPU starts from the same ones.
+// Arrays on the device, filled with numbers that the host can compute too. So weights of real
+// shapes need no file, and a reference on the CPU starts from the same weights.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_MEMORY_H
 #define TALLY_BENCHMARKS_WORKLOADS_MEMORY_H
 
@@ -14,13 +14,13 @@ namespace workloads {
 
 using colocation::check;
 
-/// Waits for the stream's work; ends the program where a launch or the work failed.
+/// Waits for the stream's work; ends the program if a launch or the work failed.
 inline void finish(cudaStream_t stream) {
   check(cudaGetLastError(), "a launch");
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
-/// The i-th of the numbers that `seed` stands for.
+/// The i-th number of the sequence with that seed.
 __host__ __device__ inline std::uint32_t randomBits(std::uint32_t seed, std::uint64_t i) {
   std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ull ^ (std::uint64_t{seed} << 32 | seed);
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -28,14 +28,14 @@ __host__ __device__ inline std::uint32_t randomBits(std::uint32_t seed, std::uin
   return static_cast<std::uint32_t>(x >> 32);
 }
 
-/// In [-1, 1), a multiple of 2^-23: all the arithmetic is exact, on the host as on the device.
+/// In [-1, 1), a multiple of 2^-23: the arithmetic is exact on the host and on the device.
 __host__ __device__ inline float randomUniform(std::uint32_t seed, std::uint64_t i) {
   return static_cast<float>(static_cast<std::int32_t>(randomBits(seed, i) >> 8) - (1 << 23)) /
          static_cast<float>(1 << 23);
 }
 
-/// What an array is filled with: `offset` + `scale` * randomUniform(`seed`, i). The scale is a
-/// power of two, so that a multiply-add is rounded like a product and a sum.
+/// The filling of an array: `offset` + `scale` * randomUniform(`seed`, i). The scale is a power of
+/// two, so a multiply-add is rounded like a product and a sum.
 struct Filling {
   std::uint32_t seed = 0;
   float scale = 0, offset = 0;
@@ -44,10 +44,10 @@ struct Filling {
   }
 };
 
-/// The power of two that is nearest below `value`.
+/// The largest power of two below `value`.
 float powerBelow(double value);
 
-/// All memory of a model; freed with it.
+/// All memory of a model; the destructor frees it.
 class Memory {
 public:
   Memory() = default;
@@ -60,7 +60,7 @@ public:
   template <class T> T *array(std::size_t count) {
     return static_cast<T *>(allocate(count * sizeof(T)));
   }
-  /// Filled and complete when it returns.
+  /// The array is full when the function returns.
   __half *halves(std::size_t count, const Filling &filling);
   float *floats(std::size_t count, const Filling &filling);
   /// Tensors in one array: the i-th from `starts`[i] to `starts`[i + 1], filled by `fillings`[i].
@@ -81,7 +81,7 @@ private:
 /// Fills an array, without waiting.
 void fill(cudaStream_t stream, float *to, std::size_t count, const Filling &filling);
 
-/// Values on the device, as they are now.
+/// Copies the present values from the device.
 template <class T> std::vector<T> download(const T *from, std::size_t count) {
   std::vector<T> values(count);
   check(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -89,7 +89,7 @@ template <class T> std::vector<T> download(const T *from, std::size_t count) {
 }
 std::vector<float> downloadFloats(const __half *from, std::size_t count);
 
-/// The same as halves() and floats() put there.
+/// The values that halves() and floats() write to the device.
 std::vector<double> hostHalves(std::size_t count, const Filling &filling);
 std::vector<double> hostFloats(std::size_t count, const Filling &filling);
 

@@ -1,5 +1,5 @@
-// Monte Carlo with long blocks: prices of Asian options. A block has one option, its threads follow
-// paths of many steps each, some milliseconds in all.
+// Monte Carlo with long blocks: prices of Asian options. A block has one option. Its threads follow
+// paths of many steps each, which takes some milliseconds in all.
 #include "models.h"
 
 #include "../../examples/inference_server/kernels/sums.cuh"
@@ -17,7 +17,7 @@ struct Market {
   float drift, volatility; // of a step's logarithm
 };
 
-/// Normally distributed, nearly: the sum of twelve uniform numbers of 16 bits, from six random
+/// Almost normally distributed: the sum of twelve uniform numbers of 16 bits, from six random
 /// words.
 __host__ __device__ inline float gaussian(std::uint32_t &state) {
   int sum = 0;
@@ -30,7 +30,7 @@ __host__ __device__ inline float gaussian(std::uint32_t &state) {
   return static_cast<float>(sum - 6 * 65535) * (1.0f / 65536.0f);
 }
 
-/// The mean price along one path, that starts at 1.
+/// The mean price along one path, which starts at 1.
 __host__ __device__ inline float followPath(const Market &market, std::uint32_t state) {
   float logarithm = 0, total = 0;
   for (int i = 0; i < market.steps; ++i) {

@@ -17,7 +17,7 @@ namespace {
   std::exit(3);
 }
 
-/// An entry point of the driver; the program is not linked with it.
+/// Returns an entry point of the driver, since the program is not linked with the driver.
 template <class Function> Function entry(const char *name) {
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result{};
@@ -49,7 +49,7 @@ Placement::Placement(const PlacementOptions &options) {
 }
 
 void Placement::makeGreen(const PlacementOptions &options, int highPriority, int lowPriority) {
-  check(cudaFree(nullptr), "the context"); // the primary context is there from here on
+  check(cudaFree(nullptr), "the context"); // makes the primary context exist
   auto split = entry<decltype(&cuDevSmResourceSplitByCount)>("cuDevSmResourceSplitByCount");
   auto describe = entry<decltype(&cuDevResourceGenerateDesc)>("cuDevResourceGenerateDesc");
   auto create = entry<decltype(&cuGreenCtxCreate)>("cuGreenCtxCreate");

@@ -1,5 +1,5 @@
-// Where on the GPU the two loads go: streams with priorities, plain ones, or green contexts that
-// share the SMs out.
+// The places of the two loads on the GPU: streams with priorities, plain streams, or green contexts
+// with separate SMs.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_PLACEMENT_H
 #define TALLY_BENCHMARKS_WORKLOADS_PLACEMENT_H
 
@@ -11,16 +11,15 @@ namespace workloads {
 
 struct PlacementOptions {
   bool priorities = true;
-  /// Share of the SMs for training, the rest is for requests; 0: no green contexts.
+  /// Share of the SMs for training; requests get the other SMs. 0: no green contexts.
   double green = 0;
-  /// SMs for training, where requests have all SMs; 0: no green context.
+  /// SMs for training, while requests have all SMs. 0: no green context.
   unsigned greenTraining = 0;
 };
 
 class Placement {
 public:
-  /// Ends the program, with the reason, where the driver has no green contexts and they are asked
-  /// for.
+  /// Ends the program, with the reason, if the options need green contexts and the driver has none.
   explicit Placement(const PlacementOptions &options);
   cudaStream_t requests() const { return high; }
   cudaStream_t training() const { return low; }

@@ -1,4 +1,4 @@
-// Launches products: chooses the tile, and into how many parts k is split.
+// Launches products: chooses the tile, and the number of splits of k.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_PRODUCTS_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_PRODUCTS_CUH
 
@@ -16,12 +16,12 @@ using product::Plain;
 using product::Result;
 using product::Turned;
 
-/// Of one stream: products on it take turns with the memory that splits of k need.
+/// The products of one stream, which take turns with the memory for splits of k.
 class Products {
 public:
-  /// Not the device's number of SMs, which under MPS is what its limit leaves: the splits, and with
-  /// them the bits of results, are the same everywhere. Few for Size::small, so that all ways are
-  /// gone.
+  /// `sms` is a constant instead of the device's number of SMs, which under MPS is the client's
+  /// limit. So the splits, and with them the bits of results, are the same everywhere. Size::small
+  /// has few SMs, so that tests reach every case.
   Products(Memory &memory, Size size)
       : sms(size == Size::small ? 2 : 132), mostUnsplit(size == Size::small ? 256 : 1024) {
     sums = memory.array<float4>(static_cast<std::size_t>(sms) * blocksPerSm * 64 * 64 / 4);
@@ -54,16 +54,16 @@ public:
   }
 
 private:
-  // What bounds large products is the shared memory that warps read: the larger a warp's part, the
-  // fewer bytes each multiplication takes. These have warps of 64 x 64, 64 x 48, 48 x 48 and
-  // 48 x 64, and are chosen by how well a result's tiles fill the SMs. Large's and Medium's blocks
-  // are two on an SM: one multiplies while the other waits for its slabs or stores, which is most
-  // of the time where k is short.
+  // The reads of shared memory by warps bound large products: the larger a warp's part, the fewer
+  // bytes each multiplication takes. These tiles have warps of 64 x 64, 64 x 48, 48 x 48 and 48 x
+  // 64; the launcher chooses the tile by how well a result's tiles fill the SMs. Two blocks of
+  // Large or Medium fit on an SM: one multiplies while the other waits for its slabs or stores,
+  // which takes most of the time if k is short.
   using Large = product::Tile<128, 128, 64, 2, 2, 3, 2>;
   using Wide = product::Tile<128, 192, 64, 2, 4, 4, 1>;
   using Lower = product::Tile<96, 192, 64, 2, 4, 4, 1>;
   using Medium = product::Tile<96, 128, 64, 2, 2, 4, 2>;
-  // What bounds small products is the way to memory: many blocks, many slabs on their way.
+  // The latency of memory bounds small products: these have many blocks, and many slabs in flight.
   using Small = product::Tile<64, 64, 64, 2, 2, 4, 3>;
   using Tiny = product::Tile<32, 32, 64, 2, 2, 8, 3>;
   static constexpr int blocksPerSm = 2, leastSlabs = 2, group = 16;
@@ -72,13 +72,13 @@ private:
     return static_cast<long long>((m + Shape::tileM - 1) / Shape::tileM) *
            ((n + Shape::tileN - 1) / Shape::tileN);
   }
-  /// Of the SM with most tiles, in results of Large; `rate`: how fast this shape's tiles are made
-  /// beside Large's, from times on an H200.
+  /// Time of the SM with most tiles, in results of Large. `rate`: speed of this shape's tiles over
+  /// Large's, from times on an H200.
   template <class Shape> double time(int m, int n, int batch, double rate) const {
     return static_cast<double>((tiles<Shape>(m, n) * batch + sms - 1) / sms) * Shape::tileM *
            Shape::tileN / rate;
   }
-  /// As many as the SMs have room for, each with some slabs: the last block adds all of them up.
+  /// As many splits as fit on the SMs, each with some slabs; the last block adds all of them up.
   int splitsOf(int m, int n, int k, int batch) const {
     long long blocks = tiles<Small>(m, n);
     if (batch > 1 || k <= mostUnsplit)
@@ -92,7 +92,8 @@ private:
               int k, int batch, int splits) const {
     constexpr std::size_t bytes = product::sharedBytes<Shape>;
     auto kernel = product::multiply<Shape, A, B>;
-    // Remembered here and in no static variable: which kernel this is differs by translation unit.
+    // The object remembers the kernel, since a static variable would not do: the kernel's address
+    // differs by translation unit.
     if (bytes > 48 * 1024 && allowed.insert(reinterpret_cast<const void *>(kernel)).second)
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(bytes)),
@@ -104,13 +105,14 @@ private:
   }
 
   int sms;
-  int mostUnsplit; ///< k up to which sharing it between blocks takes longer than it spares
+  int mostUnsplit; ///< largest k for which a split of k between blocks costs more time than it
+                   ///< saves
   float4 *sums = nullptr;
   unsigned *arrived = nullptr;
-  mutable std::set<const void *> allowed; // to use more shared memory than any kernel may
+  mutable std::set<const void *> allowed; // kernels with more shared memory than the default
 };
 
-/// A matrix of `extent` lines that follow each other.
+/// A matrix of `extent` successive lines.
 inline Plain plain(const __half *data, int extent, int stride) { return {data, extent, stride}; }
 inline Turned turned(const __half *data, int extent, int stride) { return {data, extent, stride}; }
 

@@ -1,12 +1,12 @@
-// The matrix products of the models at their sizes, beside cuBLAS's where its library is found.
+// The matrix products of the models at their sizes, beside cuBLAS's if its library is found.
 //
 //   products_benchmark            times
 //   products_benchmark --check    small products of every kind of operand, against the CPU; for
 //   tests
 //
 // Each time is of a graph of 20 products, the median of 9 replays, over 20; the two libraries take
-// turns. cuBLAS: f16 operands and results, sums in f32, as here; loaded when it runs (CUBLAS=FILE,
-// or the loader's libcublas.so.13, .12).
+// turns. cuBLAS: f16 operands and results, sums in f32, as here. The program loads cuBLAS at run
+// time (CUBLAS=FILE, or the loader's libcublas.so.13, .12).
 #include "products.cuh"
 #include "reference.h"
 
@@ -25,7 +25,7 @@ struct Case {
   bool turnedA, turnedB;
 };
 
-/// The operands' lines are as long as they need be.
+/// The operands' lines have no padding.
 template <class A, class B>
 void launch(const Products &products, cudaStream_t stream, const Case &c, const A &a, const B &b,
             const Result &result) {
@@ -42,7 +42,7 @@ void launch(const Products &products, cudaStream_t stream, const Case &c, const 
     launch(products, stream, c, plain(a, c.m, c.k), plain(b, c.n, c.k), result);
 }
 
-/// cublasGemmEx of the library, without its header; null where there is none.
+/// cublasGemmEx of the library, without its header; null if the library is missing.
 class Cublas {
 public:
   explicit Cublas(cudaStream_t stream) {
@@ -62,7 +62,8 @@ public:
     }
   }
   bool isThere() const { return gemm != nullptr; }
-  /// Row-major: the result's transpose is what it computes, operands in the other order.
+  /// Row-major: the function computes the transpose of the result, with the operands in the other
+  /// order.
   void multiply(const Case &c, const __half *a, const __half *b, __half *result) const {
     constexpr int asIs = 0, transposed = 1, half = 2, sumsInFloat = 68, byHeuristic = -1;
     const float one = 1, zero = 0;
@@ -88,7 +89,7 @@ constexpr int perGraph = 20, replays = 9;
 template <class Function> cudaGraphExec_t graphOf(cudaStream_t stream, Function function) {
   cudaGraph_t recorded = nullptr;
   cudaGraphExec_t graph = nullptr;
-  function(); // what a first call sets up is set up outside of the capture
+  function(); // the first call sets the library up outside of the capture
   finish(stream);
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
   for (int i = 0; i < perGraph; ++i)
@@ -153,7 +154,7 @@ void time(cudaStream_t stream, const Cublas &cublas, const Case &c) {
   std::fflush(stdout);
 }
 
-/// To compare runs by: FNV-1a over the words.
+/// A hash to compare runs: FNV-1a over the words.
 unsigned bitsOf(const std::vector<float> &values) {
   unsigned hash = 2166136261u;
   for (float value : values) {
@@ -164,8 +165,7 @@ unsigned bitsOf(const std::vector<float> &values) {
   return hash;
 }
 
-/// Whether a product is that of the CPU, with everything that can be asked of a result, or with
-/// nothing added to it.
+/// Whether a product equals that of the CPU, with every option of a result, or with `bare` none.
 bool isRight(cudaStream_t stream, const Case &c, bool bare) {
   Memory memory;
   Products products(memory, Size::small);
@@ -185,8 +185,8 @@ bool isRight(cudaStream_t stream, const Case &c, bool bare) {
   const __half *a = memory.halves(std::size_t(c.m) * c.k, fillingA);
   const __half *b = memory.halves(std::size_t(c.n) * c.k, fillingB);
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  // The second time it finds what the first left of the splits, and nothing of the results; it is
-  // interrupted elsewhere, and is to find the same bits.
+  // The second run finds the split's memory as the first run left it, and overwritten results. It
+  // is interrupted at other places, and has to find the same bits.
   std::vector<float> found[2];
   for (auto &each : found) {
     check(cudaMemsetAsync(result.out, 0xff, count * sizeof(__half), stream), "cudaMemsetAsync");
@@ -213,7 +213,7 @@ bool isRight(cudaStream_t stream, const Case &c, bool bare) {
   auto against = [&](const std::vector<float> &values) {
     return reference::relativeError({values.begin(), values.end()}, expected);
   };
-  Checked sums(1e-5), halves(4e-3); // over the root of the mean square, so some units of a half's
+  Checked sums(1e-5), halves(4e-3); // over the root of the mean square: a few units of a half's
   sums.add(against(found[1]));
   if (!bare) {
     halves.add(against(downloadFloats(result.before, count)));

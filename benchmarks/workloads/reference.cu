@@ -105,8 +105,8 @@ double gradientError(const std::function<double(const Values &)> &loss, const Va
     for (std::size_t i = begin; i < end; ++i)
       norm += gradient[i] * gradient[i];
     norm = std::sqrt(norm);
-    // Along the gradient, and along a direction that has nothing to do with it, of such a length
-    // that its part of the gradient is about as long.
+    // Along the gradient, and along an unrelated direction, with a length that makes its part of
+    // the gradient about as long.
     for (bool along : {true, false}) {
       auto direction = [&](std::size_t i) {
         return along ? gradient[i] / norm

@@ -1,5 +1,5 @@
-// Training of ResNet-50: 64 images of 224 x 224 a step, batch norm, SGD with momentum. f16 for the
-// tensor cores; statistics, gradients of weights and the weights themselves in f32.
+// Training of ResNet-50: 64 images of 224 x 224 a step, batch norm, SGD with momentum. Operands are
+// f16, for the tensor cores; statistics, gradients of weights and the weights themselves are f32.
 #include "kernels/batch_norm.cuh"
 #include "kernels/gpt2.cuh"
 #include "layers.cuh"
@@ -17,15 +17,15 @@ using reference::Values;
 
 constexpr float rate = 1e-3f;
 
-/// What the model's pass decided: which results of each norm ReLU let through, and which pixels
-/// were the largest. A decision that rounding turns over changes gradients by far more than
-/// rounding itself, so the reference takes the model's, and is smooth.
+/// The decisions of the model's pass: the results of each norm that ReLU let through, and the
+/// largest pixels. If rounding flips a decision, gradients change by far more than by the rounding
+/// itself. So the reference takes the model's decisions, and is smooth.
 struct Decisions {
   std::vector<std::vector<bool>> positive; // of each convolution
   std::vector<std::size_t> largest;
 };
 
-/// Where the parameters of a convolution and its norm stand: filters, gain, shift.
+/// The places of the parameters of a convolution and its norm: filters, gain, shift.
 struct Place {
   std::size_t filters, gain;
 };
@@ -86,7 +86,7 @@ public:
   Checked check(cudaStream_t stream) override;
 
 private:
-  /// Of a convolution: its result, that behind norm and ReLU, and the norm's statistics.
+  /// Results of a convolution: its own, the result behind norm and ReLU, and the norm's statistics.
   struct Kept {
     __half *result, *out;
     float2 *statistics;
@@ -118,7 +118,7 @@ private:
     tensors.push_back(total);
   }
 
-  /// Convolution i, its norm, and ReLU where asked for; `residual` is added before that.
+  /// Runs convolution i, its norm, and ReLU if `activate`; adds `residual` before the ReLU.
   void convolve(cudaStream_t stream, std::size_t i, const __half *in, bool activate,
                 const __half *residual = nullptr) {
     const Convolution &c = convolutions[i];
@@ -137,8 +137,9 @@ private:
         kept[i].result, kept[i].statistics, rounded + where[i].gain,
         rounded + where[i].gain + c.filters, residual, kept[i].out, pieces(c), c.filters, activate);
   }
-  /// Takes the gradient behind the norm of convolution i, in `arriving`, to that of its input: in
-  /// `to`, plus `residual`; without `to` only those of the parameters.
+  /// Replaces the gradient behind the norm of convolution i, in `arriving`, by the gradient of its
+  /// input, in `to`, plus `residual`. Without `to` it computes only the gradients of the
+  /// parameters.
   void convolveBackward(cudaStream_t stream, std::size_t i, const __half *in, __half *arriving,
                         __half *to, const __half *residual = nullptr) {
     const Convolution &c = convolutions[i];
@@ -180,7 +181,7 @@ private:
   std::vector<Convolution> convolutions;
   Memory memory;
   Products products;
-  std::vector<std::size_t> tensors; // where each begins, then the total
+  std::vector<std::size_t> tensors; // begins of the tensors, then the total
   std::vector<Filling> fillings;
   std::vector<Place> where;
   std::size_t total = 0, headWeight = 0, headBias = 0, pooledCount = 0;
@@ -249,11 +250,12 @@ void ResnetTraining::backward(cudaStream_t stream) {
   std::size_t i = convolutions.size();
   for (std::size_t b = layers.bottlenecks.size(); b-- > 0;) {
     bool projects = layers.bottlenecks[b].projects;
-    i -= projects ? 4 : 3; // the first convolution of this one
+    i -= projects ? 4 : 3; // the first convolution of this bottleneck
     std::size_t third = i + (projects ? 3 : 2);
     const __half *x = b == 0 ? pooled : kept[i - 1].out;
     mask(stream, gradient, third);
-    // What comes to the sum goes to the shortcut too; the norm's gradient overwrites what it gets.
+    // The gradient of the sum goes to the shortcut too. The norm's gradient overwrites its input,
+    // so the code copies it.
     const Convolution &c = convolutions[third];
     workloads::check(cudaMemcpyAsync(other, gradient,
                                      std::size_t(c.results()) * c.filters * sizeof(__half),
@@ -321,7 +323,7 @@ double ResnetTraining::lossOnHost(const Values &parameters, const Decisions &dec
     }
     return out;
   };
-  // ReLU behind the convolution that was the last so far.
+  // ReLU behind the latest convolution.
   auto activated = [&](Values values) {
     const std::vector<bool> &positive = decisions.positive[next - 1];
     for (std::size_t i = 0; i < values.size(); ++i)

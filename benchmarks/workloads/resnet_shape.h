@@ -1,4 +1,5 @@
-// The convolutions of a residual network of bottlenecks, in order, and the same on the CPU.
+// The convolutions of a residual network of bottlenecks, in order, and their computation on the
+// CPU.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_RESNET_SHAPE_H
 #define TALLY_BENCHMARKS_WORKLOADS_RESNET_SHAPE_H
 
@@ -8,14 +9,15 @@
 
 namespace workloads {
 
-/// ResNet-50's, if nothing else is said. Images have 8 channels, a whole piece.
+/// The default is ResNet-50. Images have 8 channels, a whole piece.
 struct ResnetShape {
   int batch = 1, side = 224, classes = 1000, widths[4] = {64, 128, 256, 512},
       blocks[4] = {3, 4, 6, 3};
   static constexpr int expansion = 4, channels = 8;
 };
 
-/// One bottleneck: three convolutions; of the first of a stage also one for the shortcut.
+/// One bottleneck: three convolutions; the first bottleneck of a stage also has one for the
+/// shortcut.
 struct Bottleneck {
   product::Convolution first, second, third, shortcut;
   bool projects;
@@ -33,7 +35,8 @@ struct ResnetLayers {
 namespace reference {
 /// Images and results as product::Convolution has them.
 Values convolve(const Values &images, const Values &filters, const product::Convolution &c);
-/// 3x3, stride 2, margin 1: of each result, where the largest stands, the first of equal ones.
+/// 3x3, stride 2, margin 1: for each result the place of the largest value, the first of equal
+/// ones.
 std::vector<std::size_t> maxPoolPlaces(const Values &images, int count, int side, int channels);
 /// The values at these places.
 Values gathered(const Values &values, const std::vector<std::size_t> &places);

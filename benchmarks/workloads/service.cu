@@ -13,9 +13,9 @@ constexpr std::size_t flushBytes = std::size_t{128} << 20; // more than twice an
 Server::Server(std::unique_ptr<Inference> served, cudaStream_t stream, bool asGraph)
     : model(std::move(served)), stream(stream) {
   check(cudaMallocHost(&answer, model->answerCount() * sizeof(float)), "cudaMallocHost");
-  // The model's stream does not wait for what the default stream has been asked to clear.
+  // The model's stream does not wait for the default stream, which clears memory.
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  // Outside of any capture once: what a first launch sets up is set up then.
+  // One run outside of any capture does the setup of first launches.
   enqueue();
   finish(stream);
   Digest digest;
@@ -84,7 +84,8 @@ RequestLog Server::serve(const std::vector<double> &arrivals, double limit, bool
       arrivals, limit, [this] { enqueue(); }, [this] { finish(stream); },
       [this, flush](bool nextIsThere) {
         compare();
-        // What is waited for is not what the next request would find behind other work.
+        // The server overwrites the L2 only if no request waits, so that the overwriting delays no
+        // request.
         if (!flush || nextIsThere)
           return;
         check(cudaMemsetAsync(flushed, 0, flushBytes, stream), "cudaMemsetAsync");
@@ -140,7 +141,7 @@ void Trainer::stop() {
   thread.join();
 }
 
-/// Steps done at an instant; between two steps' ends by time.
+/// Steps done at an instant; between the ends of two steps, in proportion to the time.
 double Trainer::progress(Clock::time_point at) const {
   auto next = std::upper_bound(ends.begin(), ends.end(), at);
   auto done = static_cast<double>(next - ends.begin());

@@ -1,4 +1,4 @@
-// A model that serves requests in an open loop, and one that trains from a thread of its own.
+// A model that serves requests in an open loop, and a model that trains from a thread of its own.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_SERVICE_H
 #define TALLY_BENCHMARKS_WORKLOADS_SERVICE_H
 
@@ -13,7 +13,7 @@ using colocation::Clock;
 using colocation::Microseconds;
 using colocation::RequestLog;
 
-/// A number for the bits of values: FNV-1a.
+/// A hash of the bits of values: FNV-1a.
 class Digest {
 public:
   void add(const void *data, std::size_t bytes) {
@@ -26,24 +26,25 @@ private:
   std::uint64_t value = 0xcbf29ce484222325ull;
 };
 
-/// Serves on one stream. A request's answer is copied to the host; each one's bits are compared
-/// with those of the first.
+/// Serves on one stream. A request copies its answer to the host, and the server compares the bits
+/// of each answer with those of the first.
 class Server {
 public:
-  /// `graph`: a request is one graph, captured here.
+  /// `graph`: a request is one graph, which the constructor captures.
   Server(std::unique_ptr<Inference> model, cudaStream_t stream, bool graph);
   ~Server();
   Server(const Server &) = delete;
   Server &operator=(const Server &) = delete;
 
-  /// Requests one behind the other, for at least `least` requests and `seconds`; what each took.
+  /// Requests one behind the other, at least `least` requests and for at least `seconds`; returns
+  /// the time of each.
   std::vector<double> serveClosedLoop(std::size_t least, double seconds);
-  /// As serveOpenLoop(); `flush`: the L2 is overwritten behind each request, unless the next one
-  /// waits.
+  /// As serveOpenLoop(); `flush`: the server overwrites the L2 behind each request, unless the next
+  /// one waits.
   RequestLog serve(const std::vector<double> &arrivals, double limit, bool flush);
   /// A request's kernels and copies.
   std::size_t nodes() const { return nodeCount; }
-  /// Answers that were not the first one's bits, of all requests so far.
+  /// Number of answers so far that differ from the first answer.
   std::size_t wrongAnswers() const { return wrong; }
   std::uint64_t digest() const { return first; }
   Checked checkModel();
@@ -62,7 +63,8 @@ private:
   std::uint64_t first = 0;
 };
 
-/// Trains on one stream. A step ends with its figure on the host, as a loss would be looked at.
+/// Trains on one stream. A step ends with its figure on the host, as in a program that reads its
+/// loss.
 class Trainer {
 public:
   Trainer(std::unique_ptr<Training> model, cudaStream_t stream);
@@ -70,12 +72,13 @@ public:
   Trainer(const Trainer &) = delete;
   Trainer &operator=(const Trainer &) = delete;
 
-  /// From the beginning; returns when the first step is done.
+  /// Starts from the beginning; returns when the first step is done.
   void start();
   void stop();
   /// Steps done since start().
   std::size_t steps() const { return ends.size(); }
-  /// Of steps that the instants cut, the part by time. To be asked once stop() has returned.
+  /// Steps that the instants cut count in proportion to the time. Call it after stop() has
+  /// returned.
   double stepsPerSecond(Clock::time_point begin, Clock::time_point end) const;
   /// The figures of the steps since start(), in order.
   const std::vector<float> &figures() const { return found; }

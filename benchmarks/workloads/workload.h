@@ -1,4 +1,4 @@
-// What the harness knows of a model: a request that it answers, or steps of a training.
+// The harness's interface to a model: a request that it answers, or steps of a training.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_WORKLOAD_H
 #define TALLY_BENCHMARKS_WORKLOADS_WORKLOAD_H
 
@@ -12,11 +12,12 @@ namespace workloads {
 
 enum class Size { real, small };
 
-/// What a check against the CPU found: the largest of the errors, relative to what the model says.
+/// The result of a check against the CPU: the largest of the errors, relative to the model's
+/// values.
 class Checked {
 public:
   explicit Checked(double allowed) : allowed(allowed) {}
-  /// An error that is no number stays.
+  /// Adds an error; NaN stays.
   void add(double another) {
     if (!std::isnan(error) && !(another <= error))
       error = another;
@@ -33,30 +34,31 @@ private:
 class Inference {
 public:
   virtual ~Inference() = default;
-  /// All of a request's work, without waiting for it. May be captured.
+  /// Enqueues all work of a request, without waiting for it. A stream capture may contain it.
   virtual void enqueue(cudaStream_t stream) = 0;
-  /// Where the answer is on the device once that is over.
+  /// Place of the answer on the device, after that work.
   virtual const float *answer() const = 0;
   virtual std::size_t answerCount() const = 0;
-  /// Of `answer`, a request's; against a computation on the CPU. For Size::small.
+  /// Compares `answer`, of a request, with a computation on the CPU. For Size::small.
   virtual Checked check(const std::vector<float> &answer) const = 0;
 };
 
-/// Best-effort work. The same from the beginning on: its figures are a function of the steps done.
+/// Best-effort work. Each training starts from the same state: its figures are a function of the
+/// steps done.
 class Training {
 public:
   virtual ~Training() = default;
   /// Back to the beginning.
   virtual void reset(cudaStream_t stream) = 0;
-  /// All of a step's work, without waiting for it.
+  /// Enqueues all work of a step, without waiting for it.
   virtual void enqueue(cudaStream_t stream) = 0;
-  /// A figure of the last step that depends on all that was computed before it.
+  /// A figure of the last step that depends on all values computed before it.
   virtual const float *figure() const = 0;
   /// Does some steps and compares with the CPU. For Size::small.
   virtual Checked check(cudaStream_t stream) = 0;
 };
 
-/// The models by name; null for names that are not known.
+/// The models by name; null for an unknown name.
 std::unique_ptr<Inference> makeInference(const std::string &name, Size size);
 std::unique_ptr<Training> makeTraining(const std::string &name, Size size);
 

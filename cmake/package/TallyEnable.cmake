@@ -5,13 +5,13 @@
 # with tally::runtime. Call it for executables and shared libraries, and for the static and object
 # libraries that hold their kernels, in any order, after add_executable() and add_library().
 #
-#   VARIANTS  kinds to write: slice, guard, persistent, pause, checkpoint, or all (default: what runs
-#             without settings, see --variants of tally-ptxopt)
-#   ARCHS     architectures to assemble for besides those that the compiler was asked for, e.g. sm_100
+#   VARIANTS  kinds to write: slice, guard, persistent, pause, checkpoint, or all (default: the kinds that
+#             run without settings, see --variants of tally-ptxopt)
+#   ARCHS     architectures to assemble for besides those of the compiler's options, e.g. sm_100
 #   KERNELS   an extended regular expression; only kernels whose whole mangled name matches
-#   PROFILES  what runs of the program with TALLY_PROFILE=on have written (--profile of tally-ptxopt): of
-#             kernels that they name only the kinds that their launches want. When a file changes the
-#             targets' sources are rewritten anew.
+#   PROFILES  files written by runs of the program with TALLY_PROFILE=on (--profile of tally-ptxopt): kernels
+#             that they name get only the kinds that their launches want. When a file changes, the build
+#             rewrites the targets' sources anew.
 #
 # A program without CUDA that links or loads a library with kernels is enabled in the same way: the hooks
 # are linked into it, with the CUDA runtime that they need (CUDA_RUNTIME_LIBRARY says which; None: the

@@ -94,7 +94,7 @@ typedef struct tally_client_progress {
   uint32_t generation;      /**< changes when the client's number goes to a new client */
 } tally_client_progress;
 
-/** What a policy sees at one instant: the fields of tally::Snapshot; tally/policy/policy.h
+/** The input of a policy at one instant: the fields of tally::Snapshot; tally/policy/policy.h
  * documents them. Durations are in nanoseconds; INT64_MAX: never. */
 typedef struct tally_policy_snapshot {
   size_t size;                   /**< in bytes */
@@ -116,7 +116,7 @@ typedef struct tally_policy_snapshot {
   int64_t busy_last;       /**< Snapshot::busyLast */
 } tally_policy_snapshot;
 
-/** What a policy decides: the fields of tally::Decision, at their defaults before each call. */
+/** The output of a policy: the fields of tally::Decision, at their defaults before each call. */
 typedef struct tally_policy_decision {
   size_t size;              /**< in bytes */
   uint32_t run_best_effort; /**< 0: the runtime issues no best-effort launch, and running ones are
@@ -309,7 +309,7 @@ typedef struct tally_launch_shape {
   /** Extents of a thread block cluster in blocks; the grid's extents are multiples of them. All 0:
    * the cluster that the kernel itself demands, if any. */
   tally_dim3 cluster;
-  uint32_t dynamic_shared_bytes; /**< of a block, on top of what the kernel declares */
+  uint32_t dynamic_shared_bytes; /**< of a block, beside the memory that the kernel declares */
 } tally_launch_shape;
 
 /** Returns a shape of one dimension: `blocks` thread blocks of `threads` threads each, no clusters

@@ -1,23 +1,24 @@
-"""pages.py ROOT: do the pages say of the C and C++ interfaces what the sources say?
+"""pages.py ROOT: checks that the pages agree with the sources about the C and C++ interfaces.
 
-Samples of C and C++: above each the page links its source, a program that the tests compile; the nearest link of the
-same section counts. The sample has to be in that file, word for word; white space does not count, and a line of
-`// ...` stands for what the page leaves out. A sample of CMake is held to its source where that is a CMakeLists.txt.
+Samples of C and C++: above each sample the page links its source, a program that the tests compile; the nearest link
+of the same section counts. The file has to contain the sample word for word; white space does not count, and a line
+of `// ...` stands for code that the page leaves out. A sample of CMake is compared with its source if that is a
+CMakeLists.txt.
 
-Names: those in the columns C++ and C of docs/reference/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in all pages,
-have to be in an installed header.
+Names: those in the columns C++ and C of docs/reference/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in
+all pages, have to be in an installed header.
 
-Links lead to files of the repository and to their headings. A section that is named behind a link, or behind the path
-of a page in a source, is one of that page: a heading, or what begins a paragraph in emphasis. Paths of pages in sources
-lead to pages.
+Links lead to files of the repository and to their headings. If a link, or the path of a page in a source, is
+followed by the name of a section, then the page has that section: a heading, or emphasis at the beginning of a
+paragraph. Paths of pages in sources lead to pages.
 
 Shelves: each page of docs/guide, docs/reference and docs/design has one place in the navigation of mkdocs.yml and a
 line in docs/README.md.
 
-Reason codes: docs/reference/reason-codes.md has the codes and kinds of refusal_reasons.def in its order, those of code
-that tally-ptxopt keeps and those of graphs that are launched whole, no others.
+Reason codes: docs/reference/reason-codes.md has the codes and kinds of refusal_reasons.def in its order, the codes
+of code that tally-ptxopt keeps and those of graphs that are launched whole, and no other codes.
 
-Words that docs/glossary.md names as not used any more must not be in the sources.
+Sources do not use the words that docs/glossary.md lists as not used any more.
 """
 import functools
 import itertools
@@ -47,7 +48,7 @@ def is_part(sample, source):
 
 
 def samples(page):
-    """Language, line, text and source of each."""
+    """Language, line, text and source of each sample."""
     language = source = None
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if language is None:
@@ -103,7 +104,7 @@ def wrong_names(public, page):
 
 @functools.cache
 def anchors(page):
-    """Of a page's headings, as the web pages of git hosts make them."""
+    """The anchors of a page's headings, as the web pages of git hosts derive them."""
     found = set()
     fenced = False
     for line in page.read_text().splitlines():
@@ -114,7 +115,7 @@ def anchors(page):
 
 
 def broken_links(root, page):
-    """Line and link of each that leads to no file of the repository, or to no heading of it."""
+    """Line and fault of each link that leads to no file of the repository, or to no heading of the file."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
             if re.match(r"[a-z]+:", target):
@@ -133,7 +134,7 @@ def plain(text):
 
 @functools.cache
 def sections(page):
-    """The headings of a page, and what stands in emphasis at the beginning of a paragraph or of an item of a list."""
+    """The headings of a page, and the texts in emphasis at the beginning of a paragraph or of an item of a list."""
     begins = re.compile(r"(?:#+ |[*-] |\d+\. )?(\*{0,2})([^\s*].*?)(?:\1[.:,;]?(?:\s|$)|$)")
     found = []
     for line in page.read_text().splitlines():
@@ -145,7 +146,8 @@ def sections(page):
 
 
 def has_section(page, name):
-    """A heading that goes on behind the name counts: "Codings" for "Codings: several ways to write a variant"."""
+    """Whether the page has that section. A heading may be longer than the name: "Codings" matches "Codings: several
+    ways to write a variant"."""
     return any(re.match(re.escape(plain(name)) + r"(?!\w)", section) for section in sections(page))
 
 
@@ -155,7 +157,7 @@ path_of_page = re.compile(r"(?<![\w/.-])(?P<page>docs/[\w/-]+\.md)" + named)
 
 
 def wrong_sections(page):
-    """Sections that a link of a page names and that the page behind the link lacks."""
+    """Sections that the page names behind a link and that the linked page lacks."""
     text = page.read_text()
     for found in linked_section.finditer(text):
         target = (page.parent / found["page"]).resolve()
@@ -165,12 +167,12 @@ def wrong_sections(page):
 
 
 def wrong_paths(root, source):
-    """Pages that a source names by their paths, and that are not there, and sections that they lack."""
+    """Missing pages that a source names by their paths, and missing sections of pages."""
     try:
         text = source.read_text()
     except UnicodeDecodeError:
         return
-    # A comment's next line begins with what makes it a comment.
+    # The next line of a comment begins with its comment mark.
     for found in path_of_page.finditer(re.sub(r"\s*\n[ \t]*(?:///?|\*|#+)?[ \t]*", " ", text)):
         name = found["emphasis"] or found["quoted"]
         target = root / found["page"]
@@ -181,7 +183,7 @@ def wrong_paths(root, source):
 
 
 def sources(root):
-    """All files but pages that may name a page."""
+    """All files that may name a page, except the pages themselves."""
     folders = (".ci", "benchmarks", "cmake", "examples", "fuzz", "include", "lib", "scripts", "test", "tools", "unittests")
     files = [*root.glob("CMake*"), *(file for folder in folders for file in (root / folder).rglob("*"))]
     return sorted(file for file in files if file.is_file() and b"docs/" in file.read_bytes())
@@ -228,7 +230,7 @@ def wrong_reasons(root):
         if wanted != found:
             yield f"{page.relative_to(root)}: {found} stands where refusal_reasons.def has {wanted}"
             break
-    # Entries for which nothing was written are not spoken of.
+    # The page does not list entries for which tally-ptxopt wrote nothing.
     kept = re.search(r"codes\[\] = \{([^}]+)\}", (root / "tools/tally-ptxopt/fatbin_merge.cpp").read_text())[1]
     parts = re.search(r"reasons = \{\{(.+?)\}\};", (root / "lib/hooks/work/graph_parts.cpp").read_text(), re.DOTALL)[1]
     for title, codes in (
@@ -240,7 +242,7 @@ def wrong_reasons(root):
 
 
 def words_not_used(root):
-    """The identifiers of the glossary's last table: where each is found all the same."""
+    """Uses of the identifiers in the glossary's last table."""
     table = (root / "docs/glossary.md").read_text().partition("## Not used any more")[2]
     gone = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     if not gone:

@@ -1,14 +1,14 @@
-"""Whether each function of the driver that takes a stream has a wrapper, or needs none.
+"""Checks that each function of the driver with a stream parameter has a wrapper, or needs none.
 
     driver_rows.py CUDA_H DRIVER_API_DEF
 
-A function that a new toolkit adds is in neither list: it has to be put into one.
+A function that a new toolkit adds is in neither list; a developer has to add it to one.
 """
 
 import re
 import sys
 
-# They put no work on a stream, or make a stream.
+# These functions put no work on a stream, or make a stream.
 NEED_NONE = {
     "cuGreenCtxStreamCreate", "cuStreamCopyAttributes", "cuStreamCreate", "cuStreamCreateWithPriority",
     "cuStreamGetAttribute", "cuStreamGetCaptureInfo", "cuStreamGetCtx", "cuStreamGetDevResource",
@@ -16,7 +16,7 @@ NEED_NONE = {
     "cuStreamIsCapturing", "cuStreamSetAttribute", "cuStreamUpdateCaptureDependencies",
     "cuThreadExchangeStreamCaptureMode",
 }
-# By hand, in driver_hook.cpp.
+# driver_hook.cpp has these wrappers, written by hand.
 BY_HAND = {"cuLaunchKernel", "cuLaunchKernelEx"}
 
 

@@ -70,7 +70,7 @@ extern "C" __global__ void count_down(unsigned *out, unsigned *next, unsigned li
     out[blockIdx.x] += 1;
   atomicSub(next, 1);
 }
-// Somebody begins anew.
+// A thread of the grid resets the counter.
 extern "C" __global__ void count_anew(unsigned *out, unsigned *next, unsigned limit) {
   while (atomicAdd(next, 1) < limit)
     out[blockIdx.x] += 1;

@@ -1,9 +1,10 @@
-"""layers_test.py SOURCE_DIR: whether the folders of lib/runtime and lib/hooks include only what layers.txt says, and how large they are.
+"""layers_test.py SOURCE_DIR: checks that the folders of lib/runtime and lib/hooks include only the headers that
+layers.txt allows, and checks their sizes.
 
 No source of the repository has more than 500 lines.
 
-Each quoted include is found as the compiler finds it: beside the file, else in lib/runtime, lib/hooks, lib, lib/include. The test also
-plants includes and files that are not allowed, in a copy, and must find them."""
+The test finds each quoted include as the compiler does: beside the file, else in lib/runtime, lib/hooks, lib,
+lib/include. The test also adds forbidden includes and files to a copy, and must find them."""
 import pathlib
 import re
 import shutil
@@ -28,7 +29,7 @@ def read_layers():
 
 
 def folder_of(tree, path):
-    """As layers.txt names it; None for what is no part of these libraries."""
+    """The folder's name in layers.txt; None if the file belongs to no folder of these libraries."""
     parts = path.relative_to(tree / "lib").parts
     name = "/".join(parts[:2]) if parts[0] in ("runtime", "hooks") else parts[0]
     return name if name in layers else None
@@ -42,7 +43,7 @@ def included(tree, path, name):
 
 
 def complaints(tree):
-    """What is wrong in the tree, a sentence each."""
+    """The faults of the tree, a sentence each."""
     tree = tree.resolve()
     found, seen, used = [], set(), set()
     for path in sorted((tree / "lib").rglob("*")):

@@ -1,4 +1,4 @@
-"""The control-flow graph of a kernel's machine code, calls put in where they stand, and its nested loops."""
+"""The control-flow graph of a kernel's machine code, with called functions inlined, and its nested loops."""
 MAX_CALLS = 8
 
 
@@ -10,8 +10,8 @@ class Block:
 
 
 class Graph:
-    """Each call has a copy of what it calls, so that states of different callers are not mixed; one that calls itself, and one
-    whose target the text does not name, stays a call."""
+    """Each call has a copy of the called function, so that states of different callers stay separate. A recursive
+    call, and a call whose target the text does not name, stays a call."""
 
     def __init__(self, section):
         self.section, self.blocks = section, []
@@ -37,7 +37,7 @@ class Graph:
         return self.known[context, address], address
 
     def _fill(self, block, address):
-        """Takes instructions up to one that may go elsewhere, or one that others go to; the ways on from there."""
+        """Takes instructions up to a possible branch, or up to the target of one; returns the successors."""
         section, place = self.section, self.section.index[address]
         while True:
             each = section.instructions[place]
@@ -63,8 +63,8 @@ class Graph:
             place += 1
 
     def _order(self):
-        """Gives each block its place in a weak topological order (Bourdoncle 1993), where the blocks of a loop stand together,
-        and lists the loops as sets of blocks with their heads."""
+        """Gives each block its place in a weak topological order (Bourdoncle 1993), in which the blocks of a loop
+        stand together, and lists the loops as sets of blocks with their heads."""
         self.loops, self.order = [], []
         self._components(set(self.blocks), [self.blocks[0]])
         for place, block in enumerate(self.order):
@@ -85,7 +85,7 @@ class Graph:
 
 
 def strongly_connected(inside, roots):
-    """Tarjan's components of what is reached from the roots, each behind those that it leads to."""
+    """Tarjan's components of the blocks reachable from the roots, each component behind its successors."""
     index, low, stack, on_stack, found = {}, {}, [], set(), []
     for root in sorted(roots, key=lambda each: each.number):
         if root in index:

@@ -1,18 +1,19 @@
-"""The listing that nvdisasm -c makes of a cubin, taken apart: sections, functions, instructions and what these read and write."""
+"""Parses nvdisasm -c's listing of a cubin: sections, functions, instructions and the registers that these read and
+write."""
 import re
 
 LINE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][A-Z0-9_.]*)\s*([^;]*?)\s*;")
 REGISTER = re.compile(r"\b(UR|UP|R|P)(\d+)\b((?:\.\w+)*)")
 BARRIER_REGISTER = re.compile(r"\bB(\d+)\b")
 
-# Nothing of these goes to a register: what stands first is read.
+# These instructions write no register: they read their first operand.
 STORES = ("ST", "STG", "STS", "STL", "STAS", "RED", "REDG", "REDAS", "BAR", "BRA", "BRX", "EXIT", "BSSY", "BSYNC", "BREAK", "WARPSYNC",
           "ENDCOLLECTIVE", "CALL", "RET", "YIELD", "NOP", "NANOSLEEP", "MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR", "CCTL", "DEPBAR",
           "LDGDEPBAR", "LDGSTS", "BPT", "ARRIVES", "UBLKCP", "UTMACMDFLUSH", "UTMALDG", "UTMASTG", "UCGABAR_ARV", "UCGABAR_WAIT",
           "WARPGROUP", "USETMAXREG", "PREEXIT", "ACQBULK", "SUST", "KILL")
-# Predicates come first and numbers behind them are read.
+# The predicates at the beginning are results; the instruction reads the numbers behind them.
 COMPARISONS = ("ISETP", "FSETP", "DSETP", "HSETP2", "UISETP", "FCHK", "SYNCS")
-# Each writes so many registers from its first on, or fewer.
+# The largest number of registers that each instruction writes, from its first result on.
 LONG_RESULTS = {"HMMA": 4, "IMMA": 4, "BMMA": 4, "DMMA": 8, "HGMMA": 128, "IGMMA": 128, "QGMMA": 128, "TEX": 4, "TLD": 4,
                 "TLD4": 4, "TXD": 4, "TXQ": 4, "TMML": 4, "SULD": 4}
 
@@ -35,19 +36,19 @@ class Instruction:
 
     @property
     def always(self):
-        """Whether it is done whatever predicates hold."""
+        """Whether the instruction is executed for all values of predicates."""
         return self.guard in (None, "PT", "UPT") and not (self.opcode in ("BRA", "EXIT", "BRX", "RET") and self.conditions)
 
     @property
     def conditions(self):
-        """Predicates among the operands of a branch: it is taken where the guard holds and they do."""
+        """Predicates among the operands of a branch: the branch is taken if the guard and all of them hold."""
         return [found[0] + found[1] for each in self.operands for found in REGISTER.findall(each) if found[0] in ("P", "UP")]
 
     def _wide(self):
         return self.opcode[0] == "D" or any(each in ("WIDE", "64", "F64", "S64", "U64", "RCP64H", "RSQ64H", "128") for each in self.modifiers)
 
     def _results(self):
-        """Registers that are written, and those that may be."""
+        """Registers that the instruction writes for sure, and registers that it may write."""
         if self.opcode in STORES or not self.operands:
             return [], []
         count = 1
@@ -73,7 +74,7 @@ class Instruction:
                     more = [f"{kind}{int(number) + each}" for each in range(1, self._length())]
                     sure = self.opcode[0] == "L" and self.opcode != "LDSM" or "WIDE" in self.modifiers or self.opcode in ("CS2R", "ULDC")
                     (strong if sure else weak).extend(more)
-        if self.opcode in ("TEX", "TLD", "TLD4", "TXD"):  # a second register holds the other half
+        if self.opcode in ("TEX", "TLD", "TLD4", "TXD"):  # a second register holds the other half of the result
             for kind, number, _ in REGISTER.findall(self.operands[1]):
                 weak += [f"{kind}{int(number) + each}" for each in range(4)]
         return strong, weak
@@ -97,7 +98,8 @@ class Instruction:
         return self._wide() and self.opcode[0] != "L" and self.opcode not in ("SHF", "USHF", "MUFU")
 
     def _reads(self):
-        """Registers whose values tell what is done: all operands but the plain results, and the guard."""
+        """Registers whose values determine the instruction's effect: all operands but the plain results, and the
+        guard."""
         read = []
         for place, operand in enumerate(self.operands):
             if operand == "PR":
@@ -115,7 +117,7 @@ class Instruction:
 
 
 class Section:
-    """What one .text section holds: an entry, or a function, and the functions that only it calls."""
+    """The contents of one .text section: an entry, or a function, and the functions that only it calls."""
 
     def __init__(self, name):
         self.name, self.entry = name, False

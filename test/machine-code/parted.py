@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Finds barriers in machine code to which a part of a warp may come.
+"""Finds barriers in machine code that only a part of a warp may reach.
 
   parted.py [options] FILE...
 
-FILE is PTX, which ptxas assembles, a cubin, or what `nvdisasm -c` says of one (.sass).
+FILE is PTX, which ptxas assembles, a cubin, or the output of `nvdisasm -c` for one (.sass).
 """
 import argparse
 import concurrent.futures
@@ -42,7 +42,8 @@ def check(section, rows=False):
 
 
 def kernels_of_rows(text):
-    """Entries of PTX in whose blocks a warp's threads have one %tid.x / 32: of one row, or of rows of whole warps."""
+    """Entries of PTX in whose blocks all threads of a warp have the same %tid.x / 32: blocks of one row, or of rows
+    of whole warps."""
     found = set()
     for name, directives in re.findall(r"\.entry\s+([\w$%]+)\s*(?:\([^)]*\))?([^{;]*)", text):
         for kind, shape in re.findall(r"\.(reqntid|maxntid)\s+([\d,\s]+)", directives):
@@ -53,7 +54,7 @@ def kernels_of_rows(text):
 
 
 def listing(path, options):
-    """What nvdisasm says of the file, or of what ptxas makes of it; and kernels_of_rows, which PTX alone tells."""
+    """The listing of nvdisasm for the file, or for ptxas's result; and kernels_of_rows, which needs PTX."""
     with open(path, "rb") as file:
         data = file.read()
     if path.endswith(".sass"):
@@ -71,7 +72,7 @@ def listing(path, options):
 
 
 def higher(arch, target):
-    """The architecture to assemble for: the module's own where that is a special one, or higher."""
+    """The architecture to assemble for: the module's own one if that is a special one or a higher one."""
     number = lambda name: int(re.sub(r"\D", "", name))
     return target if target[-1] in "af" or number(target) > number(arch) else arch
 
@@ -92,7 +93,7 @@ def check_file(path, options):
 
 
 def report(path, kernels, options):
-    """Prints what was found and counts it; with --added, a variant may have as many as its kernel."""
+    """Prints the findings and counts them; with --added, a variant may have as many as its kernel."""
     known = {each.name: each for each in kernels}
     parted = unknown = 0
     for kernel in kernels:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What parted.py says of short listings, made by hand: no nvdisasm is needed."""
+"""The findings of parted.py in short listings written by hand: the test needs no nvdisasm."""
 import os
 import subprocess
 import sys
@@ -11,7 +11,7 @@ sys.path.append(HERE)
 from listing import sections
 from parted import check, kernels_of_rows
 
-# Behind these P0 varies, and UP0 and P1 do not.
+# After these instructions P0 varies, and UP0 and P1 do not.
 OPENING = """
 S2R R0, SR_TID.X ;
 ULDC UR4, c[0x0][0x210] ;
@@ -45,7 +45,7 @@ BARRIER = """
 BAR.SYNC.DEFER_BLOCKING 0x0 ;
 EXIT ;
 """
-# One lane after the other leaves a loop that counts a register down.
+# The lanes leave a loop that counts a register down one after the other.
 TURNS = """
 .L_turn:
 IADD3 R0, R0, -0x1, RZ ;
@@ -106,7 +106,8 @@ class Meetings(unittest.TestCase):
         self.assertEqual(found(code.format("P1")), (0, 0))
 
     def test_barrier_that_is_not_aligned(self):
-        """Lanes that come apart go the slow way, where the barrier's warp is whole, and are behind it what they were."""
+        """Lanes that diverge take the slow path. There the barrier has a whole warp, and behind it the lanes are in
+        the state of before."""
         slow = "@P0 BRA `(.L_1) ;\nNOP ;\n.L_1:\nUMOV UR4, {} ;\nBRA.DIV UR4, `(.L_2) ;\nBAR.SYNC.DEFER_BLOCKING 0x0 ;\n.L_4:\n{}EXIT ;\n" \
             ".L_2:\nWARPSYNC.COLLECTIVE.ALL `(.L_3) ;\nBAR.SYNC.DEFER_BLOCKING R8, R8 ;\nENDCOLLECTIVE ;\n.L_3:\nBRA `(.L_4) ;"
         self.assertEqual(found(slow.format("0xffffffff", "")), (0, 0))
@@ -161,7 +162,7 @@ class Data(unittest.TestCase):
         self.assertEqual(self.branch(code), (1, 0))
 
     def test_load_by_a_part(self):
-        """What lanes load one after the other may differ, wherever from."""
+        """Values that lanes load one after the other may differ, even from one address."""
         load = "LDG.E R6, desc[UR4][R4.64] ;\n"
         code = "@P0 BRA `(.L_1) ;\nNOP ;\n.L_1:\n{}WARPSYNC.ALL ;\n{}ISETP.NE.AND P3, PT, R6, RZ, PT ;"
         self.assertEqual(self.branch(code.format(load, "")), (1, 0))

@@ -1,7 +1,8 @@
-"""Where a part of a warp may come to a barrier: the branches that part it, and what brings the lanes together again."""
+"""Finds the barriers that only a part of a warp may reach: tracks the branches that split the warp, and the
+instructions that join the lanes again."""
 from values import Values, parts
 
-COLLECTIVE = 16  # beside the sixteen barrier registers: how the warp was ahead of WARPSYNC.COLLECTIVE
+COLLECTIVE = 16  # slot beside the sixteen barrier registers: the state of the warp before WARPSYNC.COLLECTIVE
 
 
 class Finding:
@@ -10,7 +11,8 @@ class Finding:
 
 
 class State:
-    """Which branches have left lanes elsewhere (a bit each), now and when each barrier register was set, and by which BSSY."""
+    """The branches that have left lanes elsewhere (a bit each), now and at the setting of each barrier register, and
+    the BSSY that set it."""
     __slots__ = ("now", "then")
 
     def __init__(self, now=0, then=None):
@@ -26,10 +28,10 @@ class State:
 class Parting:
     def __init__(self, graph, rows=False):
         self.graph, self.values = graph, Values(graph, rows)
-        self.causes = []  # per bit: the instruction, and whether it is not known what becomes of the warp there
+        self.causes = []  # per bit: the instruction, and whether its effect on the warp is unknown
         self.bits, self.setters = {}, {}
-        self.broken = {}  # per BSSY: the causes that its BSYNC leaves
-        self.saved = {}  # per call and barrier register: what BMOV saved
+        self.broken = {}  # per BSSY: the causes that remain after its BSYNC
+        self.saved = {}  # per call and barrier register: the state that BMOV saved
         self.before = {}
         while True:
             parted = dict(self.before)
@@ -105,7 +107,7 @@ class Parting:
         return sum_bits(causes for broken, causes in self.broken.items() if broken & setters)
 
     def _move(self, block, each, then, now):
-        """BMOV Rn, Bm saves, BMOV Bm, Rn restores what the same function saved."""
+        """BMOV Rn, Bm saves a barrier register; BMOV Bm, Rn restores the value that the same function saved."""
         key = (block.context, each.barrier)
         if each.operands[0].startswith("R"):
             causes, setters = then[each.barrier]
@@ -121,7 +123,7 @@ class Parting:
         return {each.address: each for block in self.graph.order for each in block.instructions if each.opcode == "BAR"}
 
     def findings(self):
-        """Per barrier to which a part of a warp may come, and per one of which it is not known."""
+        """A finding for each barrier that only a part of a warp may reach, and for each barrier of unknown state."""
         found = {}
         for block in self.graph.order:
             for place, each in enumerate(block.instructions):
@@ -138,7 +140,7 @@ class Parting:
         return found.values()
 
     def _path(self, bit, barrier):
-        """The first addresses of the blocks on a shortest way to the barrier along which the lanes stay apart."""
+        """The first addresses of the blocks on a shortest path to the barrier along which the lanes stay separate."""
         (branch, address), = [key for key, value in self.bits.items() if value == 1 << bit]
         came, waiting = {branch: None}, [branch]
         while waiting and barrier not in came:

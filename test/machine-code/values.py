@@ -1,17 +1,18 @@
-"""Which values may differ between the lanes of a warp: of machine code, by definitions, joins and loops."""
+"""Finds the values of machine code that may differ between the lanes of a warp, by definitions, joins and loops."""
 import re
 
-# What each lane of a warp has the same of.
+# Special registers with one value for all lanes of a warp.
 SAME_FOR_A_WARP = ("SR_CTAID", "SR_CgaCtaId", "SR_NTID", "SR_NCTAID", "SR_SWINHI", "SR_SMEMSZ", "SR_GRIDID", "SRZ", "SR_SMID", "SR_NSMID",
                    "SR_VIRTID", "SR_WARPID", "SR_CLUSTER", "SR_TOTALSMEMSZ")
 LOADS = ("LD", "LDG", "LDS", "ULDG", "TEX", "TLD", "TLD4", "TXQ", "SULD")
-# Results of several lanes' operands, atomics, local memory and what waits: taken for different whatever they are of.
+# Results of several lanes' operands, atomics, local memory and waiting instructions: always treated as varying.
 VARYING = ("LDL", "ATOM", "ATOMG", "ATOMS", "HMMA", "IMMA", "BMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA", "LDSM", "MOVM", "SYNCS", "ELECT",
            "SUATOM", "TMML")
 
 
 def rule(instruction):
-    """'same', 'varying', 'operands' (as these are), 'together' (as these are, if the warp is whole), 'whole' (the same if it is)."""
+    """The rule for an instruction's result: 'same', 'varying', 'operands' (varies if an operand does), 'together'
+    (varies if an operand does, or if the warp is not whole), 'whole' (the same if the warp is whole)."""
     opcode, text = instruction.opcode, instruction.text
     if opcode in ("S2R", "CS2R", "S2UR"):
         return "same" if opcode == "S2UR" or any(each in text for each in SAME_FOR_A_WARP) else "varying"
@@ -28,7 +29,7 @@ def rule(instruction):
     if opcode in LOADS:
         return "together"
     if opcode == "SHFL":
-        # The lane that all read, of the whole warp; the predicate says whether there is one.
+        # All lanes read one lane, if the warp is whole; the predicate tells whether that lane exists.
         return "shuffle" if "IDX" in instruction.modifiers and instruction.operands[-1] == "0x1f" else "varying"
     return "operands"
 
@@ -39,17 +40,19 @@ class Definition:
 
 
 class Values:
-    """The definition that each register has at each instruction, joins among them; then which of them vary."""
+    """Finds the definition of each register at each instruction, joins included; then finds the definitions that
+    vary."""
 
     def __init__(self, graph, rows=False):
-        """rows: whether threads of a warp have one %tid.x / 32, as the block has one row, or such as are of whole warps."""
+        """rows: whether the threads of a warp have the same %tid.x / 32, since the block has one row or rows of
+        whole warps."""
         self.graph, self.rows = graph, rows
-        self.definitions = [Definition(graph.order[0], None, None, [])]  # 0: what a register holds at the entry
+        self.definitions = [Definition(graph.order[0], None, None, [])]  # 0: the value of a register at the entry
         self.joins = {}
         self.used = {}
         self._number()
         self.varying = [False] * len(self.definitions)
-        self.apart = set()  # blocks where lanes join that came by different ways
+        self.apart = set()  # blocks where lanes of different paths join
         self.turns = []  # loops that lanes leave in different turns
         self.spread = set()
 
@@ -135,7 +138,8 @@ class Values:
                 state.update(found)
 
     def varies(self, number, block):
-        """Whether what is read in this block may differ between lanes: it may have been made in different turns."""
+        """Whether a value read in this block may differ between lanes: different turns of a loop may have defined
+        it."""
         if self.varying[number]:
             return True
         made = self.definitions[number].block
@@ -146,7 +150,7 @@ class Values:
         return any(self.varies(number, block) for number in self.used[block, place].values())
 
     def constant(self, block, place, register):
-        """Whether the register holds all ones for sure."""
+        """Whether the register surely holds all ones."""
         return self._all_ones(self.used[block, place].get(register, 0), set())
 
     def _all_ones(self, number, seen):
@@ -162,7 +166,7 @@ class Values:
             and (each.opcode != "IMAD" or each.operands[1:3] == ["RZ", "RZ"])
 
     def settle(self, whole):
-        """Brings `varying` up to date; whole(block, place): whether no lane of the warp is elsewhere then."""
+        """Updates `varying` to a fixed point; whole(block, place): whether all lanes of the warp are there."""
         changed = True
         while changed:
             changed = False
@@ -193,7 +197,7 @@ class Values:
         if kind == "same":
             return each.instruction.guard is not None and differ
         if kind == "whole":
-            # Guarded, the result of those lanes alone that it is done for.
+            # With a guard, the result comes only from the lanes for which the guard holds.
             guarded = each.instruction.guard is not None and differ
             return not uniform_register and guarded or differ and not together
         if kind == "together":
@@ -207,7 +211,7 @@ class Values:
         return kind == "varying" or differ
 
     def _is_warp_of_row(self, made):
-        """Whether it is %tid.x, shifted right by 5 or more."""
+        """Whether the value is %tid.x, shifted right by 5 or more."""
         each = made.instruction
         if each.opcode != "SHF" or each.modifiers not in (["R", "U32", "HI"], ["R", "S32", "HI"]) or each.guard is not None \
                 or each.operands[1] != "RZ" or not re.fullmatch(r"0x[0-9a-f]+", each.operands[2]) or int(each.operands[2], 16) < 5:
@@ -216,8 +220,9 @@ class Values:
         return len(source) == 1 and source[0] is not None and source[0].guard is None and source[0].text.endswith("SR_TID.X")
 
     def _spread(self, branch):
-        """Marks where the ways from a branch that lanes leave differently meet again, up to where all have met: each block has
-        the label of the one way by which it is reached, or is a meeting (Karrenberg's sync dependence, as LLVM has it)."""
+        """Marks the blocks where the paths of a varying branch join again, up to the join of all paths. Each block
+        gets the label of the one path that reaches it, or counts as a join (Karrenberg's sync dependence, as in
+        LLVM)."""
         labels, pending = {}, set()
 
         def reach(block, label):
@@ -244,7 +249,7 @@ class Values:
 
 
 def parts(block):
-    """Whether the last instruction is one whose lanes may go different ways."""
+    """Whether the lanes may take different paths at the last instruction."""
     last = block.instructions[-1]
     if last.opcode == "BRA":
         return not last.always and not {"DIV", "U"} & set(last.modifiers)

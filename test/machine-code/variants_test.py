@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What ptxas makes of the variants of kernels in test/kernels: no barrier is one to which a part of a warp may come, and
-threads that stop one by one leave those of their warps together. And it is seen where that is not so.
+"""Checks ptxas's machine code of the variants of kernels in test/kernels: every barrier gets whole warps, and
+threads that stop one by one stay together with their warps. It also checks that the test finds violations.
 
   variants_test.py TALLY_PTXOPT PTXAS NVDISASM
 """
@@ -14,12 +14,12 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = os.path.join(os.path.dirname(HERE), "kernels")
 SKIPPED = 77
-# With a barrier, an atomic on shared memory or a loop for each thread ahead of one, all kinds among them.
+# Kernels with a barrier, an atomic on shared memory or a loop for each thread before a barrier; of all kinds.
 CHECKED = ("bar_red", "barrier_data_loop", "barrier_divergent_exit", "barrier_reduce", "barrier_tiles", "block_1024", "callee_barrier",
            "checkpoint_threads", "dynamic_shared", "early_return", "exit_mid", "func_barrier", "mma_gemm", "named_barrier", "parted",
            "scan", "shared_reuse", "strides", "strips", "warp_exit", "warp_ops")
 
-# What a worker of pause once left to, of its own: ptxas then took the aligned barriers of the body for a promise.
+# The worker's end in an earlier version of pause: it made ptxas trust the aligned barriers of the body.
 ENDING = """
 $tally_ending:
 	mov.u32 %tally_r0, %tid.x;
@@ -48,7 +48,7 @@ def parted(*paths):
 
 
 def counted(path, *instructions):
-    """How many of each of them there are, by entry."""
+    """The number of each of these instructions, by entry."""
     subprocess.run([PTXAS, "-arch=sm_90", path, "-o", path + ".cubin"], check=True, capture_output=True)
     listing = subprocess.run([NVDISASM, "-c", path + ".cubin"], check=True, capture_output=True, text=True).stdout
     sections = re.split(r"^\.text\.(\S+):$", listing, flags=re.MULTILINE)[1:]
@@ -64,12 +64,12 @@ class InFolder(unittest.TestCase):
 
 
 class ThreadsThatStopAlone(InFolder):
-    """Of test/kernels/joined.ptx, whose threads make unequally many turns: BSYNC is where those of a warp meet, YIELD lets
-    those go that wait there."""
+    """The kernels of test/kernels/joined.ptx, whose threads make different numbers of turns. At BSYNC the threads of
+    a warp meet; YIELD lets waiting threads go on."""
     KERNELS = ("joined_skips", "joined_deep", "joined_ways", "joined_far")
 
     def checkpoints(self, change=lambda text: text):
-        """BSYNC and YIELD of each one's variant, as it is after the change."""
+        """The counts of BSYNC and YIELD in each kernel's variant after the change."""
         path = rewritten("joined", self.folder, "--variants=checkpoint", "--poll-period=64")
         with open(path) as file:
             text = file.read()
@@ -100,7 +100,7 @@ class Variants(InFolder):
         self.assertGreater(barriers, kernels)
 
     def test_found_without_the_mending(self):
-        """Both halves of it undone in pause, and each alone, which is enough for this kernel."""
+        """Undoes both halves of the correction in pause, and each half alone, which is enough for this kernel."""
         path = rewritten("parted", self.folder, "--variants=all")
         with open(path) as file:
             text = file.read()

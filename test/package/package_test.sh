@@ -10,13 +10,13 @@ fail() { say "WRONG: $*" && exit 1; }
 skip() { say "skipped: $*" && exit 77; }
 need_nvcc() { [ -n "$NVCC" ] && [ -x "$NVCC" ] || skip "no nvcc here"; }
 
-# run_enabled BINARY: on the emulator, plainly and yielding; it needs no libLLVM.
+# run_enabled BINARY: runs it on the emulator, plainly and yielding; it needs no libLLVM.
 run_enabled() {
   ! ldd "$1" | grep LLVM || fail "$1 needs libLLVM"
   TALLY_DEVICE=emulator SIZE=$size STORM_US=50 "$SOURCE/examples/outside/check" "$1"
 }
 
-# configure DIRECTORY OPTION...: of examples/outside, enabled, against the installed package.
+# configure DIRECTORY OPTION...: configures examples/outside, enabled, against the installed package.
 configure() {
   local directory=$1
   shift
@@ -39,16 +39,16 @@ test_install() {
   [ "$members" = "tally_driver.o tally_hooks.o tally_runtime.o " ] || fail "other objects in the archive than the three: $members"
 }
 
-# global_names FILE [-D]: what nm shows of it as global and defined.
+# global_names FILE [-D]: the file's global and defined names by nm.
 global_names() { nm -g --defined-only --format=posix "${@:2}" "$1" | awk 'NF > 2 { print $1 }' | sort -u; }
 
-# others KIND...: of the names on standard input those that global_names.txt has not under these kinds.
+# others KIND...: prints the names of standard input that global_names.txt does not list under these kinds.
 others() {
   local kinds=$* names=$SOURCE/cmake/package/global_names.txt
   grep -vxE "$(sed -nE "s/^(${kinds// /|}) //p" "$names" | paste -sd '|')" || true
 }
 
-# The archive's objects show the C interface and what hooks need to, and nothing else.
+# The archive's objects export the C interface and the names that hooks need, and nothing else.
 test_symbols() {
   local archive=$runtime/lib/libtally_runtime.a name leaked
   rm -rf "$SCRATCH/symbols" && mkdir "$SCRATCH/symbols" && cd "$SCRATCH/symbols"
@@ -66,7 +66,7 @@ test_symbols() {
     grep -qx "__wrap_$name" hooks.names || fail "tally_hooks.o has no __wrap_$name"
     grep -qx -- "-Wl,--wrap=$name" "$runtime/lib/tally/tally-link-options" || fail "relinked programs call another $name"
   done
-  # A name that is planted is found.
+  # The test finds an added name.
   printf 'namespace tally { int leaked() { return 1; } }\n' | "${CXX:-g++}" -x c++ -c -o leaking.o -
   cp "$archive" leaking.a && ar r leaking.a leaking.o
   [ "$(global_names leaking.a | others interface wrapper shared)" = _ZN5tally6leakedEv ] || fail "a leaked name is not seen"
@@ -98,11 +98,12 @@ test_makefile() {
   mkdir -p "$SCRATCH/makefile" && cd "$SCRATCH/makefile"
   rm -f ./*
   PATH="$(dirname "$NVCC"):$PATH" make -f "$SOURCE/examples/outside/Makefile" "TALLY=$prefix"
-  # Where the loader does not know the toolkit's libraries, cuBLAS among them, CMake writes down where they are; make does not.
+  # If the loader does not know the folder of the toolkit's libraries, cuBLAS among them, CMake writes it into
+  # the program; make does not.
   LD_LIBRARY_PATH="$(dirname "$(dirname "$NVCC")")/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" run_enabled ./outside
 }
 
-# Compiled and linked by one command, whole-program and relocatable.
+# One command compiles and links, whole-program and relocatable.
 test_one_step() {
   need_nvcc
   local inputs=$SOURCE/test/ptxopt/containers/Inputs
@@ -120,8 +121,8 @@ test_one_step() {
   done
 }
 
-# Objects joined by ld -r, in one section or several, then rewritten; and rewritten, then joined and
-# linked with sections kept apart. All launches go through variants.
+# Objects joined by ld -r, in one section or several, then rewritten; and objects rewritten, then joined and
+# linked with separate sections. All launches go through variants.
 test_joined() {
   need_nvcc
   local link=(--options-file "$prefix/lib/tally/tally-link-options.nvcc" "-L$prefix/lib" -ltally_runtime)
@@ -164,7 +165,7 @@ END
   done
 }
 
-# configure_own DIRECTORY NAME OPTION...: of the project test/package/NAME.
+# configure_own DIRECTORY NAME OPTION...: configures the project test/package/NAME.
 configure_own() {
   local directory=$1 name=$2
   shift 2
@@ -173,7 +174,7 @@ configure_own() {
     "-DCMAKE_CUDA_COMPILER=$NVCC" "$@" >"$directory.log" 2>&1 || { tail -n 30 "$directory.log"; return 1; }
 }
 
-# Enabling leaves the dialect of a project's sources alone.
+# Enabling a project does not change the dialect of its sources.
 test_dialect() {
   need_nvcc
   configure_own "$SCRATCH/dialect" dialect || fail "cannot configure"
@@ -181,8 +182,8 @@ test_dialect() {
   ! grep -rlE 'cxx_std_|CXX_STANDARD' "$prefix/lib/cmake/tally" | grep . || fail "the package asks for a dialect"
 }
 
-# At most 16 headers are installed. Each compiles alone, in C++17 to 23 and, where it is C, as C99, by
-# g++ and by clang, without a warning.
+# The package installs at most 16 headers. Each compiles alone, in C++17 to 23 and, if it is C, as C99, by g++
+# and by clang, without a warning.
 test_headers() {
   local header headers dialect compiler
   cd "$prefix/include"
@@ -202,7 +203,8 @@ test_headers() {
   done
 }
 
-# Programs of C and C++ that embed the runtime, those of docs/guide/embed.md too, outside of the tree and without a CUDA Toolkit.
+# Programs of C and C++ that embed the runtime, those of docs/guide/embed.md too, outside of the tree and
+# without a CUDA Toolkit.
 test_embed() {
   local bundle=$BUILD/examples/quickstart/quickstart_kernels.tally
   rm -rf "$SCRATCH/embed"
@@ -215,7 +217,7 @@ test_embed() {
   "$SCRATCH/embed/shared_server" "$bundle" || fail "shared_server"
 }
 
-# Neither does taking Tally's source in.
+# A project with Tally's source in its tree also keeps its dialect.
 test_in_tree() {
   rm -rf "$SCRATCH/in_tree"
   "$CMAKE" -S "$SOURCE/test/package/in_tree" -B "$SCRATCH/in_tree" -G Ninja "-DTALLY_SOURCE=$SOURCE" >"$SCRATCH/in_tree.log" 2>&1 ||
@@ -223,8 +225,8 @@ test_in_tree() {
   "$CMAKE" --build "$SCRATCH/in_tree" --target mine || fail "another dialect than the project's"
 }
 
-# A program without CUDA keeps the hooks, though nothing in it calls them: they are there before its
-# libraries look for the driver. Without a CUDA runtime to be had tally_enable() says so.
+# A program without CUDA keeps the hooks, though it does not call them: they are there before its libraries
+# look for the driver. Without any CUDA runtime, tally_enable() reports an error.
 test_plain_program() {
   need_nvcc
   local program
@@ -250,7 +252,8 @@ test_plain_program() {
   tr -s ' \n' ' ' <"$SCRATCH/plain-none.log" | grep -q "'main' has no CUDA sources" || fail "it does not say why"
 }
 
-# What a run has found, given to tally_enable(): fewer kinds. Another profile has the sources rewritten anew.
+# A profile of a run, given to tally_enable(), gives fewer kinds. With another profile the build rewrites the
+# sources anew.
 test_profiles() {
   need_nvcc
   local profile=$SCRATCH/profile-found library=$SCRATCH/profiles/libkernels.so
@@ -271,7 +274,7 @@ test_profiles() {
   tr -s ' \n' ' ' <"$SCRATCH/profiles-none.log" | grep -q "there is no file $SCRATCH/no-such-file" || fail "it does not say why"
 }
 
-# Through ccache enabled compiles are cached as others are: built once more, all of them are hits.
+# ccache caches enabled compiles like others: in a second build all of them are hits.
 test_ccache() {
   need_nvcc
   command -v ccache >/dev/null || skip "no ccache here"
@@ -290,8 +293,8 @@ test_ccache() {
   done
 }
 
-# CMake up to 4.0 tries clang with sm_52, which CUDA 13 no longer knows, and links by a tool that
-# Debian packs elsewhere; a compiler that is older than the toolkit's headers is of no use here.
+# CMake up to 4.0 tries clang with sm_52, which CUDA 13 no longer knows, and links by a tool that Debian puts
+# into another package. A compiler older than the toolkit's headers does not work here.
 test_clang() {
   need_nvcc
   [ -n "$CLANG" ] && [ -x "$CLANG" ] || skip "no clang here"
@@ -309,7 +312,7 @@ test_clang() {
   run_enabled "$SCRATCH/clang/outside"
 }
 
-# A touched source makes its own object anew and no other; a new tally-ptxopt makes all.
+# A changed source rebuilds its own object and no other; a new tally-ptxopt rebuilds all.
 test_incremental() {
   need_nvcc
   local project=$SCRATCH/incremental changed
@@ -331,7 +334,7 @@ test_incremental() {
   [ "$(made_anew | wc -w)" = 2 ] || fail "by a new tally-ptxopt made anew: $(made_anew)"
 }
 
-# What was rewritten elsewhere is linked and run where only the runtime is installed.
+# A machine with only the runtime links and runs objects rewritten elsewhere.
 test_relink() {
   need_nvcc
   local toolkit

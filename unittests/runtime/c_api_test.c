@@ -171,7 +171,7 @@ static void checkGrowth(void) {
   CHECK(tally_open(&newer.known, &runtime) == TALLY_OK);
   tally_close(runtime);
   runtime = NULL;
-  newer.added = 1; /* set, and this library does not know what it means */
+  newer.added = 1; /* set, and this library does not know the field */
   CHECK(tally_open(&newer.known, &runtime) == TALLY_INVALID);
   CHECK(runtime == NULL);
   CHECK(tally_version() == TALLY_VERSION);

@@ -1,4 +1,4 @@
-"""BERT-base (Devlin and others, 2018): an encoder, whose answer is the pooled first position."""
+"""BERT-base (Devlin and others, 2018): an encoder; the answer is the pooled first position."""
 import torch
 from torch import nn
 from torch.nn import functional

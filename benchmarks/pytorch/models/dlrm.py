@@ -1,4 +1,5 @@
-"""A recommender in the shape of DLRM (Naumov and others, 2019): tables of features, products of all pairs, two perceptrons."""
+"""A recommendation model in the shape of DLRM (Naumov and others, 2019): tables of features, products of all pairs,
+two perceptrons."""
 import torch
 from torch import nn
 from torch.nn import functional
@@ -47,5 +48,6 @@ def training(size, device):
         with mixed(device):
             guessed = model(dense, sparse)
         return functional.binary_cross_entropy_with_logits(guessed.float(), clicked)
-    # Gradients of the table are added as programs add them: the deterministic way is 40 small kernels of PyTorch's a step, and one of 0.5 ms.
+    # PyTorch adds the gradients of the table without its deterministic algorithms, as programs usually do: these would
+    # take 40 small kernels a step, and one of 0.5 ms.
     return Task(model, loss, batches, sgd(model, lr=0.1), repeats=False)

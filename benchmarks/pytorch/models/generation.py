@@ -1,18 +1,20 @@
-"""A model that writes one word a step, each after the ones before it, with a cache of keys and values."""
+"""A model that writes one word a step, each after the words before it, with a cache of keys and values."""
 import torch
 
 from .task import numbers
 
 
 class Cache:
-    """Of one layer, of a fixed length, so that a step is the same launches at every position and can be a CUDA graph."""
+    """The cache of one layer. Its length is fixed, so a step is the same launches at every position and can be a
+    CUDA graph."""
 
     def __init__(self, heads, length, width, device, dtype):
         self.keys, self.values = (torch.zeros(heads, length, width, device=device, dtype=dtype) for _ in range(2))
         self.places = torch.arange(length, device=device)
 
     def attend(self, query, key, value, position):
-        """`query`: a row for each head, so many of which share a head of the cache. Keeps key and value at `position`."""
+        """`query`: a row for each head; `key` has fewer heads, each shared by several query heads. Keeps key and
+        value at `position`."""
         heads, _, width = self.keys.shape
         self.keys.index_copy_(1, position, key.view(heads, 1, width))
         self.values.index_copy_(1, position, value.view(heads, 1, width))
@@ -22,8 +24,8 @@ class Cache:
 
 
 class Generation:
-    """Each call is a step: a word in, the next one out. Behind `steps` words it begins again at the prompt's end, so that
-    step i has the answer of step i + steps. Word and position stay on the device."""
+    """Each call is a step: it reads a word and writes the next one. After `steps` words the generation begins again
+    at the prompt's end, so step i has the answer of step i + steps. Word and position stay on the device."""
 
     def __init__(self, model, caches, words, steps, prompt, device):
         self.model, self.caches, self.cycle = model, caches, steps
@@ -40,7 +42,7 @@ class Generation:
         self.position.copy_(self.begin)
 
     def __call__(self):
-        """The word, its logit and the sum of all: what depends on everything that was computed."""
+        """The word, its logit and the sum of all logits, which depend on every computed value."""
         logits = self.model(self.word, self.position, self.caches).float().view(-1)
         word = logits.argmax(0, keepdim=True)
         last = self.position == self.end

@@ -1,5 +1,6 @@
-"""A model in the shape of Llama (Touvron and others, 2023), of 1.04 B random parameters: root mean square norms, rotary positions,
-heads that share keys and values, gated products. It generates; the output's weights are the words'."""
+"""A model in the shape of Llama (Touvron and others, 2023), of 1.04 B random parameters: root mean square norms,
+rotary positions, heads that share keys and values, gated products. It generates words; its output layer shares the
+weights of the word table."""
 import torch
 from torch import nn
 from torch.nn import functional
@@ -20,7 +21,7 @@ class Norm(nn.Module):
 
 
 def rotated(x, cosine, sine):
-    """`x`: a row for each head; its two halves are the coordinates of the planes that are turned."""
+    """`x`: a row for each head; its two halves are the coordinates of the rotated planes."""
     first, second = x.chunk(2, -1)
     return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1).to(x.dtype)
 
@@ -69,7 +70,7 @@ def inference(size, device, dtype):
     prompt, steps, length = (512, 32, 1024) if size == "real" else (5, 4, 16)
     torch.manual_seed(11)
     with torch.device(device):
-        # Made in the precision that it is used in: in single precision it would not fit beside large trainings.
+        # Made in the precision of its use: in single precision it would not fit beside large trainings.
         before = torch.get_default_dtype()
         torch.set_default_dtype(dtype)
         try:

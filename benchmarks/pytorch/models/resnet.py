@@ -1,4 +1,4 @@
-"""ResNet-50 (He and others, 2015; the stride in the 3 x 3 convolution, as torchvision has it)."""
+"""ResNet-50 (He and others, 2015; the 3 x 3 convolution has the stride, as in torchvision)."""
 import torch
 from torch import nn
 from torch.nn import functional

@@ -1,4 +1,5 @@
-"""What a model's file gives to the programs that train: a model, its loss, its batches and its optimizer."""
+"""A training task, which each model's file gives to the programs that train: a model, its loss, its batches and its
+optimizer."""
 import contextlib
 import dataclasses
 
@@ -9,19 +10,19 @@ import torch
 class Task:
     model: torch.nn.Module
     loss: object  # loss(*batch) -> a scalar tensor
-    batches: list  # tuples of tensors on the device, taken in turn
-    optimizer: object  # optimizer(compiled) -> one for the model's parameters
+    batches: list  # tuples of tensors on the device, used in turn
+    optimizer: object  # optimizer(compiled) -> an optimizer for the model's parameters
     repeats: bool = True  # by PyTorch's deterministic algorithms
 
 
 def mixed(device):
-    """bfloat16 for what can take it, as trainings on a GPU do; on the CPU single precision."""
+    """bfloat16 for the operations that support it, as in trainings on a GPU; single precision on the CPU."""
     return torch.autocast("cuda", torch.bfloat16) if device == "cuda" else contextlib.nullcontext()
 
 
 def adamw(model, device, rate):
-    """Eager as PyTorch's fused kernels; compiled as operations, of which Inductor makes Triton's. The count of steps is on the device, so
-    that a compiled step reads it there."""
+    """An eager step uses PyTorch's fused kernels; a compiled step uses operations from which Inductor makes Triton's
+    kernels. The count of steps is on the device, so that a compiled step reads it there."""
     return lambda compiled: torch.optim.AdamW(model.parameters(), lr=rate, fused=not compiled, capturable=device == "cuda")
 
 

@@ -1,4 +1,5 @@
-"""A U-Net that takes noise from pictures (Ho and others, 2020): residual blocks that know the time, attention in the lower half."""
+"""A U-Net that removes noise from pictures (Ho and others, 2020): residual blocks with the time as an input,
+attention in the lower half."""
 import math
 
 import torch
@@ -37,7 +38,7 @@ class Attention(nn.Module):
 
 
 class Up(nn.Module):
-    """Each pixel becomes four. By expand(): the gradient of interpolate() adds in any order."""
+    """Each pixel becomes four pixels, by expand(), since the gradient of interpolate() adds in no fixed order."""
 
     def __init__(self, width):
         super().__init__()
@@ -94,7 +95,7 @@ def training(size, device):
     torch.manual_seed(15)
     with torch.device(device):
         model = UNet(**shape).to(memory_format=torch.channels_last)
-        left = torch.cumprod(1 - torch.linspace(1e-4, 0.02, TIMES), 0)  # of the picture, in the square, by time
+        left = torch.cumprod(1 - torch.linspace(1e-4, 0.02, TIMES), 0)  # square of the factor of the picture, by time
 
     def batch_of(seed):
         picture, noise = (normal(batch, 3, shape["extent"], shape["extent"], seed=seed + i, device=device) for i in range(2))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What program.py is to the harness, without PyTorch: requests and steps are naps. For ../pytorch_test.py. Of what is asked of it:
+"""A stand-in for program.py without PyTorch, for ../pytorch_test.py: requests and steps only sleep. Its settings:
 
   STAND_IN_WRONG=NAME     under tally that model answers wrongly, or that training has other figures
-  STAND_IN_CRASH=NAME     under tally the process ends when that is loaded
-  STAND_IN_BROKEN=NAME    the process ends when that is loaded, under whatever
-  STAND_IN_DRIFTS=NAME    that training's figures are never twice the same, by a thousandth
+  STAND_IN_CRASH=NAME     under tally the process ends when it loads that model
+  STAND_IN_BROKEN=NAME    the process ends when it loads that model, under any system
+  STAND_IN_DRIFTS=NAME    that training's figures are never twice the same; they differ by a thousandth
 """
 import itertools
 import json
@@ -80,7 +80,7 @@ class Models:
 
     @staticmethod
     def kernels(_, steps, path):
-        """A kernel of 900 us in each millisecond."""
+        """Lists a kernel of 900 us in each millisecond."""
         found = [["long_kernel", 1000 * i, 900] for i in range(steps)]
         with open(path, "w") as file:
             json.dump({"steps": steps, "kernels": found}, file)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What llama-server is to the harness, for ../serving_test.py: reads a prompt in PROMPT seconds, then streams a token each TOKEN seconds.
-Of what is asked of it, where TALLY_ARENA is set alone, but for the first two:
+"""A stand-in for llama-server, for ../serving_test.py: reads a prompt in PROMPT seconds, then streams a token each
+TOKEN seconds. Its settings, all but the first two only under tally (TALLY_ARENA is set):
 
   STAND_IN_REFUSES=1     it ends at once
   STAND_IN_SILENT=1      it never answers /health
   STAND_IN_CRASH=1       it ends in the middle of an answer
   STAND_IN_HANG=1        its streams never end
   STAND_IN_WRONG=1       it writes other tokens
-  STAND_IN_ENDS=1        it ends with status 9 when it is to end
+  STAND_IN_ENDS=1        it ends with status 9 when it has to end
 """
 import argparse
 import http.server
@@ -42,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(f"{len(text):x}\r\n{text}\r\n".encode())
 
     def event(self, **fields):
-        """In two pieces, as an event may come."""
+        """Sends an event in two pieces, as may happen on a network."""
         text = f"data: {json.dumps(fields)}\n\n"
         self.chunk(text[:9])
         self.chunk(text[9:])

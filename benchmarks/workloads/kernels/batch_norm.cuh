@@ -1,5 +1,5 @@
-// Batch norm over rows of channels, with ReLU behind it, and pooling's gradients. A thread has a
-// piece of 8 channels; sums over rows are made in two steps, always in the same order.
+// Batch norm over rows of channels, followed by ReLU, and the gradients of pooling. A thread has a
+// piece of 8 channels; two kernels sum over rows, always in the same order.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_BATCH_NORM_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_BATCH_NORM_CUH
 
@@ -25,8 +25,8 @@ __device__ __forceinline__ Piece pack(const float (&values)[8]) {
   return piece;
 }
 
-/// Sums of two figures over a run of rows, for the 64 channels of the block: 8 pieces across, 32
-/// rows at once. `add(at, sums)` adds the figures of the piece with that index.
+/// Sums two figures over a run of rows, for the 64 channels of the block: 8 pieces across, 32 rows
+/// at once. `add(at, sums)` adds the figures of the piece with that index.
 template <class Add>
 __device__ __forceinline__ void sumRun(float *partials, int rowCount, int channels, Add add) {
   __shared__ float scratch[runThreads / 8][8][16];
@@ -85,8 +85,8 @@ static __global__ void finishStatistics(const float *partials, float2 *statistic
                                     rsqrtf(fmaxf(static_cast<float>(variance), 0.0f) + epsilon));
 }
 
-/// out = norm(in) * gain + shift, plus `residual` where there is one, ReLU of it where asked for.
-/// Grid: ceil(rows * channels / 8 / 256). Block: 256.
+/// out = norm(in) * gain + shift, plus `residual` if there is one; then ReLU if `activate`. Grid:
+/// ceil(rows * channels / 8 / 256). Block: 256.
 static __global__ void normalize(const __half *in, const float2 *statistics, const __half *gain,
                                  const __half *shift, const __half *residual, __half *out,
                                  int pieces, int channels, bool activate) {
@@ -109,7 +109,7 @@ static __global__ void normalize(const __half *in, const float2 *statistics, con
   reinterpret_cast<Piece *>(out)[i] = pack(values);
 }
 
-/// gradient = 0 where the result of the ReLU was. Grid: ceil(pieces / 256). Block: 256.
+/// gradient = 0 where the ReLU's result is 0. Grid: ceil(pieces / 256). Block: 256.
 static __global__ void maskGradient(__half *gradient, const __half *out, int pieces) {
   int i = blockIdx.x * 256 + threadIdx.x;
   if (i >= pieces)
@@ -123,8 +123,8 @@ static __global__ void maskGradient(__half *gradient, const __half *out, int pie
   reinterpret_cast<Piece *>(gradient)[i] = pack(values);
 }
 
-/// partials[run] = sums of the gradient times the normed value, then of the gradient: those of gain
-/// and shift. Grid and block as sumValues.
+/// partials[run] = sums of the gradient times the normed value, then of the gradient: the gradients
+/// of gain and shift. Grid and block as in sumValues.
 static __global__ void __launch_bounds__(runThreads)
     sumGradients(const __half *gradient, const __half *in, const float2 *statistics,
                  float *partials, int rowCount, int channels) {
@@ -142,7 +142,7 @@ static __global__ void __launch_bounds__(runThreads)
   });
 }
 
-/// gradients = the runs' sums, of the first `count` figures of each run's `stride`.
+/// gradients = sums over the runs, of the first `count` figures of each run's `stride`.
 /// Grid: ceil(count / 256). Block: 256.
 static __global__ void addRuns(const float *partials, float *gradients, int runs, int stride,
                                int count) {
@@ -155,7 +155,7 @@ static __global__ void addRuns(const float *partials, float *gradients, int runs
   gradients[i] = sum;
 }
 
-/// gradient = that of the norm's input, in place. `sums`: of gain, then of shift.
+/// gradient = gradient of the norm's input, in place. `sums`: of gain, then of shift.
 /// Grid: ceil(pieces / 256). Block: 256.
 static __global__ void normalizeGradient(__half *gradient, const __half *in,
                                          const float2 *statistics, const __half *gain,
@@ -179,8 +179,8 @@ static __global__ void normalizeGradient(__half *gradient, const __half *in,
   reinterpret_cast<Piece *>(gradient)[i] = pack(arriving);
 }
 
-/// gradient of each pixel = those of the windows whose largest it was. Grid: ceil(pieces of the
-/// input / 256). Block: 256.
+/// gradient of each pixel = sum of the gradients of the windows in which the pixel was the largest.
+/// Grid: ceil(pieces of the input / 256). Block: 256.
 static __global__ void maxPoolGradient(const __half *arriving, const unsigned char *places,
                                        __half *gradient, images::Pooling pooling, int pieces) {
   int i = blockIdx.x * 256 + threadIdx.x;
@@ -206,7 +206,7 @@ static __global__ void maxPoolGradient(const __half *arriving, const unsigned ch
   reinterpret_cast<Piece *>(gradient)[i] = pack(sums);
 }
 
-/// gradient of each pixel = that of the image's mean over `pixels`. Grid: ceil(pieces / 256).
+/// gradient of each pixel = gradient of the image's mean over `pixels`. Grid: ceil(pieces / 256).
 /// Block: 256.
 static __global__ void averagePoolGradient(const __half *arriving, __half *gradient, int pixels,
                                            int channels, int pieces) {
@@ -222,8 +222,8 @@ static __global__ void averagePoolGradient(const __half *arriving, __half *gradi
   reinterpret_cast<Piece *>(gradient)[i] = pack(values);
 }
 
-/// Momentum of 0.9; `scale` turns the gradient of a sum into that of a mean. Grid: ceil(count /
-/// 256). Block: 256.
+/// Momentum of 0.9; `scale` turns the gradient of a sum into the gradient of a mean. Grid:
+/// ceil(count / 256). Block: 256.
 static __global__ void momentumUpdate(float *weights, __half *rounded, float *momentum,
                                       const float *gradients, float scale, float rate, int count) {
   int i = blockIdx.x * 256 + threadIdx.x;

@@ -1,5 +1,5 @@
-// Token generation: one row at a time, so products are matrix times vector, bound by reading
-// weights.
+// Token generation: one row at a time, so products are matrix times vector. The reads of the
+// weights bound it.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_DECODE_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_DECODE_CUH
 
@@ -10,9 +10,9 @@ namespace workloads::decode {
 
 constexpr int warps = 8;
 
-/// y = W x + bias + residual, then the activation, in f16; or in f32 to `wide`. W is
-/// [outputs][inputs]; a warp has an output. inputs: a multiple of 8. What is null is left out.
-/// Grid: ceil(outputs / 8). Block: 256.
+/// W x + bias + residual, then the activation: in f16 to `y`, and in f32 to `wide`. W is
+/// [outputs][inputs]; a warp has an output. inputs: a multiple of 8. The kernel skips null
+/// arguments. Grid: ceil(outputs / 8). Block: 256.
 static __global__ void __launch_bounds__(warps * 32)
     matrixVector(const __half *weight, const __half *x, const __half *bias, const __half *residual,
                  __half *y, float *wide, int inputs, int outputs, product::Activation activation) {
@@ -57,9 +57,9 @@ static __global__ void embedToken(const int *token, const __half *table, const _
 
 constexpr int attentionThreads = 256, mostPositions = 1024, mostHeadSize = 64;
 
-/// Attention of the query in `qkv` ([3 * heads * headSize]) over the positions up to `position`,
-/// whose keys and values are in the cache ([2][capacity][heads * headSize]) but for the last, which
-/// this puts there. headSize: a multiple of 8, <= 64. Grid: heads. Block: 256.
+/// Attention of the query in `qkv` ([3 * heads * headSize]) over the positions up to `position`.
+/// The cache ([2][capacity][heads * headSize]) holds their keys and values; the kernel adds those
+/// of the last position. headSize: a multiple of 8, <= 64. Grid: heads. Block: 256.
 static __global__ void __launch_bounds__(attentionThreads)
     attendCached(const __half *qkv, __half *cache, __half *out, int position, int capacity,
                  int headSize, float scale) {
@@ -117,7 +117,7 @@ static __global__ void __launch_bounds__(attentionThreads)
 
 constexpr int choosingThreads = 1024;
 
-/// *token = the place of the largest logit, the first of equal ones; *answer = the same. One block
+/// *token = the index of the largest logit, the first of equal ones; *answer = the same. One block
 /// of 1024.
 static __global__ void __launch_bounds__(choosingThreads)
     chooseToken(const float *logits, int *token, float *answer, int count) {

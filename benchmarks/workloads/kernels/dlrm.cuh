@@ -1,5 +1,5 @@
-// A recommendation model's own kernels: bags of embeddings, interactions of features, and the
-// update of tables. Bound by memory.
+// Kernels of a recommendation model: bags of embeddings, interactions of features, and the update
+// of tables. Memory bandwidth bounds them.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_DLRM_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_DLRM_CUH
 
@@ -8,13 +8,13 @@
 namespace workloads::dlrm {
 
 /// Tables of 2^bits rows of `width` floats, one behind the other. Each sample looks up `lookups`
-/// rows of each; all lookups of a step in one table are different rows, so that updates need no
+/// rows of each table. All lookups of a step in one table are different rows, so updates need no
 /// atomics.
 struct Tables {
   int count, bits, width, lookups;
 
   __host__ __device__ long long rows() const { return 1ll << bits; }
-  /// Of lookup `index` (sample * lookups + i) of a step, within its table.
+  /// The row of lookup `index` (sample * lookups + i) of a step, within its table.
   __host__ __device__ long long row(int table, unsigned index, unsigned step) const {
     unsigned mixed = index * 2654435761u + table * 40503u + step * 48271u; // odd times index
     return mixed & (static_cast<unsigned>(rows()) - 1);
@@ -26,8 +26,8 @@ struct Tables {
 
 constexpr int warps = 8, mostFeatures = 32, mostWidth = 64, interactionThreads = 128;
 
-/// features[sample][1 + table] = the sum of the rows looked up; a warp has one. Feature 0 is
-/// somebody else's. width: even, <= 64. Grid: ceil(samples * tables / 8). Block: 256.
+/// features[sample][1 + table] = the sum of the rows looked up; a warp computes one sum. Another
+/// kernel writes feature 0. width: even, <= 64. Grid: ceil(samples * tables / 8). Block: 256.
 static __global__ void __launch_bounds__(warps * 32)
     sumBags(const float *rows, __half *features, Tables tables, int samples, const unsigned *step) {
   int bag = blockIdx.x * warps + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -48,7 +48,7 @@ static __global__ void __launch_bounds__(warps * 32)
   reinterpret_cast<__half2 *>(features + to)[lane] = __float22half2_rn(sum);
 }
 
-/// Each row that was looked up -= rate * its bag's gradient. Grid and block as sumBags.
+/// Each row that was looked up -= rate * its bag's gradient. Grid and block as in sumBags.
 static __global__ void __launch_bounds__(warps * 32)
     updateTables(float *rows, const __half *gradients, Tables tables, int samples, float rate,
                  const unsigned *step) {
@@ -96,7 +96,8 @@ static __global__ void __launch_bounds__(interactionThreads)
   }
 }
 
-/// The gradient of the features from that of interact()'s result. Grid and block as interact.
+/// Computes the gradient of the features from the gradient of interact()'s result. Grid and block
+/// as in interact.
 static __global__ void __launch_bounds__(interactionThreads)
     interactGradient(const __half *arriving, const __half *features, __half *gradient, int count,
                      int width, int columns) {
@@ -119,8 +120,8 @@ static __global__ void __launch_bounds__(interactionThreads)
   }
 }
 
-/// The loss of each sample by its first logit, and in place of the logits the gradient of the
-/// losses' sum; the others are padding. Grid: ceil(samples / 256). Block: 256.
+/// Computes the loss of each sample by its first logit, and replaces the logits by the gradient of
+/// the losses' sum; the other logits are padding. Grid: ceil(samples / 256). Block: 256.
 static __global__ void binaryCrossEntropy(__half *logits, const float *labels, float *losses,
                                           int samples, int columns) {
   int sample = blockIdx.x * 256 + threadIdx.x;
@@ -133,7 +134,8 @@ static __global__ void binaryCrossEntropy(__half *logits, const float *labels, f
     line[i] = __float2half_rn(i == 0 ? 1.0f / (1.0f + __expf(-logit)) - label : 0.0f);
 }
 
-/// to[sample] = from[sample][0], rows of `count * width`: feature 0. And back where `back`.
+/// first[sample] = features[sample][0], rows of `count * width`; with `back` in the other
+/// direction.
 /// Grid: ceil(samples * width / 256). Block: 256.
 static __global__ void moveFirstFeature(__half *features, __half *first, int samples, int count,
                                         int width, bool back) {

@@ -1,4 +1,4 @@
-// What GPT-2 needs beside products and norms: for training, masked softmax, cross-entropy over a
+// GPT-2's kernels besides products and norms. For training: masked softmax, cross-entropy over a
 // large vocabulary, and gradients of embeddings, all without atomics.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_GPT2_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_GPT2_CUH
@@ -9,7 +9,7 @@ namespace workloads::gpt2 {
 
 using rows::mostPieces;
 
-/// A row of up to 1,024 halves, held by a warp.
+/// A row of up to 1,024 halves in the registers of a warp.
 struct Row {
   float values[mostPieces][8];
 
@@ -40,7 +40,7 @@ struct Row {
         reinterpret_cast<Piece *>(to)[lane + i * 32] = piece;
       }
   }
-  /// Calls with each column and its value.
+  /// Calls the function with each column and its value.
   template <class Function> __device__ __forceinline__ void each(Function function) {
 #pragma unroll
     for (int i = 0; i < mostPieces; ++i)
@@ -77,8 +77,8 @@ static __global__ void __launch_bounds__(128)
   row.store(line, sequence);
 }
 
-/// gradient = that of the scores before scaling by `scale` and softmax, from that of `weights`, the
-/// softmax's result. Grid and block as causalSoftmax.
+/// gradient = gradient of the scores before scaling by `scale` and softmax, from the gradient of
+/// `weights`, the softmax's result. Grid and block as in causalSoftmax.
 static __global__ void __launch_bounds__(128)
     softmaxGradient(__half *gradient, const __half *weights, int rowCount, int sequence,
                     float scale) {
@@ -106,8 +106,8 @@ static __global__ void __launch_bounds__(128)
 
 constexpr int lossThreads = 256;
 
-/// The loss of each row, and in place of the logits the gradient of the losses' sum. Columns from
-/// `classes` on are padding. columns: a multiple of 8. Grid: rows. Block: 256.
+/// Computes the loss of each row, and replaces the logits by the gradient of the losses' sum.
+/// Columns from `classes` on are padding. columns: a multiple of 8. Grid: rows. Block: 256.
 static __global__ void __launch_bounds__(lossThreads)
     crossEntropy(__half *logits, const int *labels, float *losses, int classes, int columns) {
   __shared__ float maxima[lossThreads / 32], scratch[lossThreads / 32];

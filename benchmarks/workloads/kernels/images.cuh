@@ -23,8 +23,8 @@ struct Pooling {
   }
 };
 
-/// places[result]: which of the nine had the largest, the first of equal ones, for each channel;
-/// left out where null. Grid: ceil(threads / 256). Block: 256.
+/// places[result]: index, among the nine pixels, of the largest one, the first of equal ones, for
+/// each channel; not written if null. Grid: ceil(threads / 256). Block: 256.
 static __global__ void maxPool(const __half *in, __half *out, unsigned char *places,
                                Pooling pooling) {
   unsigned i = blockIdx.x * 256 + threadIdx.x;

@@ -1,11 +1,11 @@
-// Operands of products: where the piece of 8 halves lies that has given indices. An operand is not
-// turned if its pieces run along k, turned if they run along m or n. All of them have fewer than
-// 2^31 halves.
+// Operands of products: the address of the piece of 8 halves with given indices. If an operand is
+// not turned, its pieces run along k; if it is turned, they run along m or n. Each operand has
+// fewer than 2^31 halves.
 //
-//   line(i)            what is known of the place i along m or n, of a turned one of 8 from there
-//   step(k)            what is known of the place k
-//   piece(line, step)  the address; `inside` becomes false where zeros stand for it
-//   choose(index)      takes the product of this index in a batch
+//   line(i)            precomputed values of the index i along m or n; if turned, of 8 from i on
+//   step(k)            precomputed values of the index k
+//   piece(line, step)  the address; `inside` becomes false if the piece stands for zeros
+//   choose(index)      selects the product of this index in a batch
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_OPERANDS_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_OPERANDS_CUH
 
@@ -15,9 +15,9 @@
 
 namespace workloads::product {
 
-/// A matrix in memory: `extent` (m or n) lines of k halves, or k lines of `extent` where it is
-/// turned; lines are `stride` halves apart. Product i of a batch is (i / perOuter) * outer +
-/// (i % perOuter) * inner halves further on.
+/// A matrix in memory: `extent` (m or n) lines of k halves, or k lines of `extent` halves if it is
+/// turned; lines are `stride` halves apart. Product i of a batch begins (i / perOuter) * outer + (i
+/// % perOuter) * inner halves further on.
 template <bool isTurned> struct Matrix {
   static constexpr bool turned = isTurned;
   const __half *data = nullptr;
@@ -47,7 +47,7 @@ template <bool isTurned> struct Matrix {
 using Plain = Matrix<false>;
 using Turned = Matrix<true>;
 
-/// Division of what is below 2^31 by a number that the host knows.
+/// Division of numbers below 2^31 by a number that the host knows.
 struct Divisor {
   unsigned value = 1, multiplier = 0, shift = 0;
   Divisor() = default;
@@ -61,8 +61,8 @@ struct Divisor {
   }
 };
 
-/// A row of no image, whatever is added to it: threads keep many places, and a flag for each would
-/// take registers.
+/// A row outside of every image, even after an addition: threads keep many places, and a flag for
+/// each would take registers.
 constexpr int outside = 1 << 29;
 
 /// A convolution: images [count][height][width][channels], filters [filters][taps][taps][channels],
@@ -80,8 +80,8 @@ struct Convolution {
   int filterSize() const { return taps * taps * channels; }
 };
 
-/// What each result's filter covers, as a matrix of results by (tap, tap, channel): the left
-/// operand of a convolution; turned, the right one of its filters' gradient.
+/// The pixels under each result's filter, as a matrix of results by (tap, tap, channel): the left
+/// operand of a convolution; turned, the right operand of the gradient of its filters.
 template <bool isTurned> struct Patches {
   static constexpr bool turned = isTurned;
   const __half *images;
@@ -143,8 +143,8 @@ template <bool isTurned> struct Patches {
   }
 };
 
-/// Which results' gradients reach each pixel, as a matrix of pixels by (tap, tap, filter): the left
-/// operand of the gradient of a convolution's images.
+/// The results whose gradients reach each pixel, as a matrix of pixels by (tap, tap, filter): the
+/// left operand of the gradient of a convolution's images.
 struct GradientPatches {
   static constexpr bool turned = false;
   const __half *gradients;

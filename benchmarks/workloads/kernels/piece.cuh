@@ -1,4 +1,4 @@
-// Eight halves in one place, which one instruction loads or stores.
+// Eight contiguous halves, which one instruction loads or stores.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_PIECE_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_PIECE_CUH
 
@@ -6,8 +6,8 @@
 
 namespace workloads {
 
-/// Copied as one value: member by member it would be four loads and four stores of 4 bytes, of
-/// which a warp's each touch all the lines of the whole.
+/// Copied as one value. A copy by members would be four loads and four stores of 4 bytes, and each
+/// of a warp's four would touch all cache lines of the whole.
 struct __align__(16) Piece {
   __half2 pairs[4];
 

@@ -1,11 +1,11 @@
 // Matrix products on tensor cores, result = A B: f16 operands, sums in f32, mma.sync m16n8k16.
-// Slabs along k come by cp.async into a ring of buffers, fragments by ldmatrix, ahead of
-// the multiplications: the left operand's by a step of 16, the right one's by 16 columns. Where a
-// result has few tiles, blocks share k (split-K): each leaves its sums in memory, and the one that
-// comes last adds all up in the order of k, so no result depends on who came when.
+// cp.async brings slabs along k into a ring of buffers. ldmatrix loads fragments ahead of the
+// multiplications: the left operand's by a step of 16, the right operand's by 16 columns. If a
+// result has few tiles, blocks share k (split-K): each block stores its sums in memory, and the
+// last block adds up all sums in the order of k. So no result depends on the order of the blocks.
 //
-// Operands are types, so that a convolution is a product whose operand computes where its pieces
-// lie (operands.cuh). Every piece is 8 halves, 16 bytes, in one place.
+// Operands are types, so a convolution is a product whose operand computes the addresses of its
+// pieces (operands.cuh). Every piece is 8 contiguous halves, 16 bytes.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_PRODUCT_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_PRODUCT_CUH
 
@@ -15,7 +15,7 @@
 namespace workloads::product {
 
 /// A block of warpsM x warpsN warps computes tileM x tileN results, `slab` of k at a time, with
-/// `stages` slabs on their way or being read; `blocksPerSm` are to fit.
+/// `stages` slabs in flight or in use; an SM should hold `blocksPerSm` blocks.
 template <int m, int n, int depth, int perM, int perN, int buffers, int resident> struct Tile {
   static constexpr int tileM = m, tileN = n, slab = depth, warpsM = perM, warpsN = perN;
   static constexpr int stages = buffers, blocksPerSm = resident, threads = 32 * perM * perN;
@@ -23,7 +23,8 @@ template <int m, int n, int depth, int perM, int perN, int buffers, int resident
   static_assert(warpM % 16 == 0 && warpN % 16 == 0, "whole fragments");
 };
 
-/// Of the split of k: for each tile `splits` times the block's sums, and a count of those there.
+/// The split of k: for each tile the sums of `splits` blocks, and the number of blocks that have
+/// stored theirs.
 struct Splits {
   int count = 1;
   float4 *sums = nullptr;
@@ -40,7 +41,7 @@ __device__ __forceinline__ void multiplyAdd(float (&sum)[4], const unsigned (&a)
 
 template <class Shape> using Sums = float[Shape::warpM / 16][Shape::warpN / 8][4];
 
-/// Adds the products of a step's left fragments with 16 columns, the pair-th of the warp's part.
+/// Adds the products of a step's left fragments and the pair-th 16 columns of the warp's part.
 template <class Shape>
 __device__ __forceinline__ void multiplyPair(Sums<Shape> &sums,
                                              const unsigned (&a)[Shape::warpM / 16][4],
@@ -52,13 +53,13 @@ __device__ __forceinline__ void multiplyPair(Sums<Shape> &sums,
       multiplyAdd(sums[i][pair * 2 + half], a[i], b[half * 2], b[half * 2 + 1]);
 }
 
-/// Which tile this is: where it begins, and its number.
+/// The tile's begin and number.
 struct Place {
   int m, n;
   long long number;
 };
 
-/// sums = A B over [kBegin, kEnd), of the block's tile.
+/// sums = A B over [kBegin, kEnd), for the block's tile.
 template <class Shape, class A, class B>
 __device__ __forceinline__ void accumulate(const A &a, const B &b, const Place &tile, int kBegin,
                                            int kEnd, Sums<Shape> &sums) {
@@ -75,7 +76,7 @@ __device__ __forceinline__ void accumulate(const A &a, const B &b, const Place &
   SlabsB slabsB(b, tile.n);
   Left left(warp / Shape::warpsN * Shape::warpM);
   Right right(warp % Shape::warpsN * Shape::warpN);
-  // A group for every slab, past the end too, empty there: waiting counts groups.
+  // Commits a group for every slab, an empty one past the end, since the wait counts groups.
   auto fetch = [&](int buffer, int k) {
     if (k < kEnd) {
       slabsA.fetch(a, buffers + buffer, k, kEnd);
@@ -83,7 +84,8 @@ __device__ __forceinline__ void accumulate(const A &a, const B &b, const Place &
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
-  // The next slab is there for all, and all have read the last fragments of the one before.
+  // Waits until the next slab is complete for all threads, and all have read the last fragments of
+  // the slab before.
   auto meet = [] {
     asm volatile("cp.async.wait_group %0;" ::"n"(Shape::stages - 2) : "memory");
     __syncthreads();
@@ -93,7 +95,8 @@ __device__ __forceinline__ void accumulate(const A &a, const B &b, const Place &
     fetch(i * stageBytes, kBegin + i * Shape::slab);
   meet();
   int reading = 0, filling = ringBytes - stageBytes;
-  // Of the right operand no whole step: with warps of 64 x 64 variants need those registers.
+  // The right operand's buffer holds less than a step: with warps of 64 x 64, variants need those
+  // registers.
   unsigned fromA[2][Left::count][4], fromB[2][4];
   auto loadLeft = [&](int step) {
 #pragma unroll
@@ -128,8 +131,8 @@ __device__ __forceinline__ void accumulate(const A &a, const B &b, const Place &
   }
 }
 
-/// Leaves the block's sums, and of the block that comes last makes them all blocks' sums. Whether
-/// this is that one.
+/// Stores the block's sums. The last block replaces its sums by those of all blocks. Returns
+/// whether this block is the last one.
 template <class Shape>
 __device__ __forceinline__ bool gather(const Splits &splits, const Place &tile, int split,
                                        Sums<Shape> &sums) {
@@ -147,14 +150,14 @@ __device__ __forceinline__ bool gather(const Splits &splits, const Place &tile, 
     if (last)
       splits.arrived[tile.number] = 0; // for the next launch
   }
-  // One value for the block, also to those who rewrite this kernel.
+  // The barrier makes the value uniform in the block, also for a rewriter of this kernel.
   if (!__syncthreads_or(last))
     return false;
   __threadfence();
 #pragma unroll
   for (int i = 0; i < count; ++i)
     mine[i] = make_float4(0, 0, 0, 0);
-#pragma unroll(count > 16 ? 1 : 2) // more than one block's sums on their way, where registers allow
+#pragma unroll(count > 16 ? 1 : 2) // sums of more than one block in flight, if registers allow
   for (int s = 0; s < splits.count; ++s)
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -167,15 +170,15 @@ __device__ __forceinline__ bool gather(const Splits &splits, const Place &tile, 
   return true;
 }
 
-/// Each warp's sums go through shared memory of its own, some rows at a time, so that each thread
-/// stores whole pieces.
+/// Each warp moves its sums through its own part of shared memory, some rows at a time, so that
+/// each thread stores whole pieces.
 template <class Shape> struct Staging {
-  static constexpr int stride = Shape::warpN + 8; // floats: a row's pairs fall on other banks
+  static constexpr int stride = Shape::warpN + 8; // floats: adjacent rows use other banks
   static constexpr int warps = Shape::warpsM * Shape::warpsN;
   static constexpr int rows = Shape::warpM % 32 == 0 ? 32 : 16;
   static constexpr int floats = rows * stride, bytes = warps * floats * 4;
   static constexpr int perLane = rows * (Shape::warpN / 8) / 32;
-  /// Pieces of a lane that are stored at once, where nothing is added to them.
+  /// Pieces that a lane stores at once, if the store adds nothing to them.
   static constexpr int together = perLane % 4 == 0 ? 4 : perLane % 3 == 0 ? 3 : 1;
 };
 
@@ -183,8 +186,8 @@ template <class Shape> struct Staging {
 template <class Shape>
 constexpr int sharedBytes = Shape::stages * (Shape::tileM + Shape::tileN) * Shape::slab * 2;
 
-/// Stores a warp's staged rows, which begin at `row0` and `column0`; each lane `together` pieces at
-/// once, so that they wait for shared memory together.
+/// Stores a warp's staged rows, which begin at `row0` and `column0`. Each lane stores `together`
+/// pieces at once, so one wait for shared memory serves all of them.
 template <class Shape, int together>
 __device__ __forceinline__ void storeRows(const Result &result, const float *staged, int row0,
                                           int column0, long long base, int m, int n) {
@@ -222,7 +225,7 @@ __device__ __forceinline__ void storeTile(const Result &result, const Sums<Shape
   int row0 = tile.m + warp / Shape::warpsN * Shape::warpM;
   int column0 = tile.n + warp % Shape::warpsN * Shape::warpN;
   asm volatile("cp.async.wait_all;" ::: "memory");
-  __syncthreads(); // all slabs are there and were read
+  __syncthreads(); // all slabs have arrived and all warps have read them
 #pragma unroll
   for (int part = 0; part < Shape::warpM / Rows::rows; ++part) {
     __syncwarp();
@@ -245,8 +248,7 @@ __device__ __forceinline__ void storeTile(const Result &result, const Sums<Shape
   }
 }
 
-/// Blocks that run at once are to share operands: `group` tiles along m, then their neighbours
-/// along n.
+/// Concurrent blocks should share operands: `group` tiles along m, then their neighbours along n.
 template <class Shape> __device__ __forceinline__ Place placeOf(int group) {
   int number = blockIdx.y * gridDim.x + blockIdx.x, size = group * gridDim.y;
   int first = number / size * group, along = min(gridDim.x - first, group), in = number % size;
@@ -261,7 +263,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocksPerSm)
   a.choose(index);
   b.choose(index);
   Place tile = placeOf<Shape>(group);
-  // Whole slabs to each split; the last one has what is left.
+  // Each split gets whole slabs; the last one gets the rest.
   int slabCount = (k + Shape::slab - 1) / Shape::slab;
   int perSplit = (slabCount + splits.count - 1) / splits.count * Shape::slab;
   int kBegin = min(k, split * perSplit), kEnd = min(k, kBegin + perSplit);

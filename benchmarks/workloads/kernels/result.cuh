@@ -1,4 +1,4 @@
-// What becomes of a product's sums: bias, residual, activation, and where they go.
+// The last step of a product: bias, residual, activation, and the address of the results.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_RESULT_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_RESULT_CUH
 
@@ -8,8 +8,9 @@ namespace workloads::product {
 
 enum class Activation { none, gelu, relu, tanh };
 
-/// Where sums go, by pieces of 8 columns, all of them aligned: x = scale * sum + bias + residual; x
-/// is kept in `before`, f(x) in `out`. What is null is left out. `sums` instead: x in f32.
+/// Destination of the sums, by pieces of 8 columns, all of them aligned: x = scale * sum + bias +
+/// residual; `before` gets x, `out` gets f(x), and `sums` gets x in f32. The store skips null
+/// pointers.
 struct Result {
   __half *out = nullptr;
   float *sums = nullptr;
@@ -19,14 +20,14 @@ struct Result {
   int stride = 0;                   ///< halves between rows
   float scale = 1;
   Activation activation = Activation::none;
-  long long outer = 0, inner = 0; ///< of a batch's products, as in Matrix
+  long long outer = 0, inner = 0; ///< distances of a batch's products, as in Matrix
   int perOuter = 1;
 
-  /// Whether sums are stored as they are, but for the scale.
+  /// Whether the store changes nothing but the scale.
   __device__ __forceinline__ bool isBare() const {
     return !bias && !residual && !before && activation == Activation::none;
   }
-  /// The same, which the compiler knows as well.
+  /// The same result, with constants that the compiler can use.
   __device__ __forceinline__ Result bare() const {
     Result same = *this;
     same.bias = same.residual = same.before = nullptr;

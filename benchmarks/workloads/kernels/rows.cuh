@@ -1,4 +1,4 @@
-// Kernels that work on rows of activations, a warp a row or a thread an element.
+// Kernels on rows of activations; a warp has a row, or a thread an element.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_ROWS_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_ROWS_CUH
 
@@ -7,11 +7,11 @@
 
 namespace workloads::rows {
 
-constexpr int warps = 4, mostPieces = 4; // of 8 halves a lane: up to 1,024 columns
+constexpr int warps = 4, mostPieces = 4; // pieces of 8 halves a lane: up to 1,024 columns
 
 /// out = (in - mean) / sqrt(variance + epsilon) * gain + shift, row by row; statistics[row] =
-/// (mean, 1 / sqrt(variance + epsilon)) where it is not null. `columns`: a multiple of 8, <= 1024.
-/// Grid: ceil(rows / 4). Block: 128.
+/// (mean, 1 / sqrt(variance + epsilon)) if `statistics` is not null. `columns`: a multiple of 8, <=
+/// 1024. Grid: ceil(rows / 4). Block: 128.
 static __global__ void __launch_bounds__(128)
     layerNorm(const __half *in, const __half *gain, const __half *shift, __half *out,
               float2 *statistics, int rowCount, int columns, float epsilon) {

@@ -1,4 +1,4 @@
-// Attention over short sequences, one kernel: scores, softmax and context of 16 queries of one
+// Attention over short sequences in one kernel: scores, softmax and context of 16 queries of one
 // head.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_SHORT_ATTENTION_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_SHORT_ATTENTION_CUH
@@ -10,9 +10,7 @@
 namespace workloads::short_attention {
 
 constexpr int queries = 16, keys = 128, headSizes = 64, threads = 256;
-constexpr int stride = headSizes + 2; // halves: lanes read rows, a word each, from different banks
-
-/// out[position][head] = softmax(q k^T * scale) v; `qkv` is [sequence][3 * heads * headSize].
+constexpr int stride = headSizes + 2; // halves: adjacent rows begin on different banks
 /// sequence <= 128; headSize even, <= 64. Grid: ceil(sequence / 16), heads. Block: 256.
 static __global__ void __launch_bounds__(threads)
     shortAttention(const __half *qkv, __half *out, int sequence, int headSize, float scale) {
@@ -34,7 +32,7 @@ static __global__ void __launch_bounds__(threads)
   load(value, keys, 0, from + 2 * width);
   __syncthreads();
 
-  // A warp has two queries, a lane four keys of them.
+  // A warp has two queries, and a lane has four keys of them.
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
   for (int q = warp; q < queries; q += threads / 32) {

@@ -1,9 +1,9 @@
-// Slabs of a product's operands in shared memory: how they come there, by cp.async, and how warps
-// read them, by ldmatrix.
+// Slabs of a product's operands in shared memory: cp.async copies them there, and warps read them
+// by ldmatrix.
 //
-// A row is 64 or 128 bytes of pieces of 8 halves. Piece p of row r stands where p ^ (some bits of
-// r) would, so that both the 8 pieces that a copy writes at once and the 8 that a matrix is read
-// from lie on different banks, and no padding is needed.
+// A row is 64 or 128 bytes of pieces of 8 halves. Piece p of row r lies at the place of piece p ^
+// (some bits of r). So the 8 pieces of one copy lie on different banks, and so do the 8 rows of a
+// matrix that ldmatrix reads, and no padding is needed.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_SLABS_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_SLABS_CUH
 
@@ -21,8 +21,8 @@ __device__ __forceinline__ void copyPiece(unsigned to, const __half *from, bool 
                : "memory");
 }
 
-/// The slabs of one operand: `extent` of m or n by `depth` of k. Rows run along k; where the
-/// operand is turned, along m or n, in panels of `columns` which follow each other.
+/// The slabs of one operand: `extent` of m or n by `depth` of k. Rows run along k; if the operand
+/// is turned, they run along m or n, in successive panels of `columns`.
 template <class Operand, int extent, int slabDepth, int threads> struct Slabs {
   static constexpr bool turned = Operand::turned;
   static constexpr int depth = slabDepth;
@@ -30,7 +30,7 @@ template <class Operand, int extent, int slabDepth, int threads> struct Slabs {
   static constexpr int bytes = extent * depth * static_cast<int>(sizeof(__half));
   static constexpr int perRow = columns / 8, rowsBetween = threads / perRow;
   static constexpr int perThread = extent * depth / 8 / threads;
-  /// Of a turned operand's pieces so many differ in k, the others in their panel.
+  /// Number of a turned operand's pieces that differ in k; the others differ in their panel.
   static constexpr int stepCount = turned && rowsBetween < depth ? depth / rowsBetween : 1;
   static constexpr int lineCount = perThread / stepCount;
   static_assert(columns == 32 || columns == 64, "the banks of rows are thought out for these");
@@ -39,7 +39,7 @@ template <class Operand, int extent, int slabDepth, int threads> struct Slabs {
                     (!turned || rowsBetween % depth == 0 || depth % rowsBetween == 0),
                 "pieces for every thread");
 
-  /// Where a piece stands, in bytes.
+  /// Offset of a piece in bytes.
   static __device__ __forceinline__ int place(int row, int piece) {
     return row * columns * 2 + ((piece ^ (columns == 64 ? row & 7 : row >> 1 & 3)) * 16);
   }
@@ -54,7 +54,7 @@ template <class Operand, int extent, int slabDepth, int threads> struct Slabs {
           first + (turned ? (row + i * stepCount * rowsBetween) / depth * columns + column
                           : row + i * rowsBetween));
   }
-  /// What is past `kEnd` becomes 0, whole slabs too.
+  /// Fills the part past `kEnd` with 0, even whole slabs.
   __device__ __forceinline__ void fetch(const Operand &operand, unsigned to, int k0,
                                         int kEnd) const {
     int row = threadIdx.x / perRow, piece = threadIdx.x % perRow;
@@ -73,8 +73,8 @@ template <class Operand, int extent, int slabDepth, int threads> struct Slabs {
   }
 };
 
-/// A warp's part of a slab, `warpExtent` along m or n, by 16 of k: as the registers of mma.sync
-/// m16n8k16, of the left operand or of two neighbours of the right one.
+/// A warp's part of a slab, `warpExtent` along m or n, by 16 of k, in the registers of mma.sync
+/// m16n8k16: for the left operand, or for two neighbours of the right one.
 template <class Slabs, int warpExtent, bool isLeft> struct Fragments {
   static constexpr int count = warpExtent / 16;
 
@@ -82,7 +82,7 @@ template <class Slabs, int warpExtent, bool isLeft> struct Fragments {
 
   __device__ __forceinline__ explicit Fragments(int begin) {
     int lane = threadIdx.x % 32;
-    // Lanes 0 to 7 name the rows of the first of four 8x8 matrices, and so on.
+    // Lanes 0 to 7 hold the addresses of the rows of the first of four 8x8 matrices, and so on.
     int alongExtent = (isLeft ? lane / 8 % 2 : lane / 16) * 8;
     int alongK = (isLeft ? lane / 16 : lane / 8 % 2) * 8;
     if constexpr (Slabs::turned) {
@@ -98,7 +98,7 @@ template <class Slabs, int warpExtent, bool isLeft> struct Fragments {
         offsets[i] = Slabs::place(begin + alongExtent + lane % 8, i * 2 + alongK / 8);
     }
   }
-  /// The i-th 16 of the warp's part, of the k-th 16 of the slab at the shared address `from`.
+  /// Loads the i-th 16 of the warp's part, of the k-th 16 of the slab at the shared address `from`.
   __device__ __forceinline__ void load(unsigned (&to)[4], unsigned from, int k, int i) const {
     unsigned at =
         from + offsets[Slabs::turned ? i : k] + (Slabs::turned ? k : i) * 16 * Slabs::columns * 2;

@@ -79,7 +79,7 @@ void Hooks::beInForkedChild() {
 }
 
 cudaError_t Hooks::launchGraph(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
-  // Where no graph is kept, none has to be looked up.
+  // If no graph is kept, the launch needs no look-up.
   if (streamTable.isLast(handle) && threadState.last.scopes && !threadState.last.footprints &&
       !graphCalls.any())
     return passKnown(threadState.last, [&] { return api.cudaGraphLaunch(graph, handle); });

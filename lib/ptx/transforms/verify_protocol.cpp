@@ -19,8 +19,8 @@ bool isTallys(const Instruction &instruction) {
   return !instruction.operands.empty() && instruction.operands[0].symbol.starts_with("%tally_");
 }
 
-/// Whether it is a strong 64-bit load from global memory, which sees other SMs' writes, to a
-/// register of tally's.
+/// Returns whether the statement is a strong 64-bit load from global memory into a register of
+/// tally's. A strong load sees the writes of other SMs.
 bool isStrongPoll(const Instruction &instruction) {
   return instruction.opcode == "ld" && isTallys(instruction) && instruction.has("u64") &&
          (instruction.has("volatile") || (instruction.has("relaxed") && instruction.has("gpu")));

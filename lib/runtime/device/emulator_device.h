@@ -72,7 +72,7 @@ public:
   Result<void> enqueueForHost(StreamId stream, std::function<void()> action) {
     return queue.enqueueForHost(stream, std::move(action));
   }
-  /// Operations put on the stream later start once holds() was true; it is polled.
+  /// Operations put on the stream later start once holds() was true; the stream polls it.
   Result<void> waitUntil(StreamId stream, std::function<bool()> holds) {
     return queue.waitUntil(stream, std::move(holds));
   }

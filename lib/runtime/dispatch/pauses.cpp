@@ -10,9 +10,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How long after a high-priority launch that does not fit beside paused work more are expected.
+/// After a high-priority launch that does not fit beside paused work, the runtime expects further
+/// such launches for this time.
 constexpr Nanoseconds largeOnesLast = 1s;
-/// How many deadlines a pause lasts at most without a high-priority call.
+/// Longest pause without a high-priority call, in deadlines.
 constexpr int deadlinesToRun = 50;
 /// After so many pauses of that length the headroom that requests need counts as unknown.
 constexpr int mostLongRuns = 3;

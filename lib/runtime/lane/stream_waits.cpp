@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Work on a stream whose connection is free is done long before.
+/// Longest wait for a trial's work. If the stream's connection is free, that work ends long before.
 constexpr Nanoseconds longestTry = 20ms;
 constexpr Nanoseconds longStill = 5s;
 

@@ -57,11 +57,11 @@ inline bool isOnHost(Memory memory) {
   X(PollStream)                                                                                    \
   X(SynchronizeDevice)                                                                             \
   X(HostWrite) /* the thread itself changes a host buffer */                                       \
-  X(HostRead)  /* and logs what is in one */                                                       \
+  X(HostRead)  /* the thread logs the contents of a host buffer */                                 \
   X(Signal)    /* lets the thread go that awaits `token` */                                        \
   X(Await)                                                                                         \
-  X(GraphBegin) /* value: 0 by capture on `stream`, 1 by nodes. Until GraphEnd what the thread */  \
-                /* does is a part of the graph; `branch` 1: beside what follows of branch 0 */     \
+  X(GraphBegin) /* value: 0 by capture on `stream`, 1 by nodes. Until GraphEnd the thread's */     \
+                /* calls make the graph; `branch` 1: parallel to later calls of branch 0 */        \
   X(GraphEnd)                                                                                      \
   X(GraphLaunch)                                                                                   \
   X(GraphUpdate) /* the launch or fill that is its `node`th gets another `value` */                \

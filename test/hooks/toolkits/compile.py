@@ -1,8 +1,8 @@
-"""Compiles what includes CUDA's headers with those of another toolkit, as far as to say what is wrong with it.
+"""Checks that the sources that include CUDA's headers compile with the headers of another toolkit (-fsyntax-only).
 
     compile.py COMPILE_COMMANDS INCLUDE SOURCE_DIR [INCLUDE_DIR...]
 
-INCLUDE: the other toolkit's headers; INCLUDE_DIR: those that the commands name, which are left out.
+INCLUDE: the other toolkit's headers; INCLUDE_DIR: the headers of the commands, which are left out.
 """
 
 import json
@@ -32,7 +32,7 @@ def command_with(entry, include, others):
 
 
 def sources_of(path):
-    """The sources that CMake compiles together in a file of its own (CMAKE_UNITY_BUILD), else the source itself."""
+    """The sources that CMake compiles together in one file (CMAKE_UNITY_BUILD), else the source itself."""
     if "/Unity/" not in path:
         return [path]
     with open(path) as text:

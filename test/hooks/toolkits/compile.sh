@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# compile.sh VERSION FOLDER COMMANDS [INCLUDE_DIR...]: whether all of lib/emulated_cuda, lib/hooks and lib/runtime that includes CUDA's headers
-# compiles with those of CUDA VERSION, and whether each function of the driver that is new there is known. The headers are
-# fetched by pip into FOLDER and kept there. COMMANDS: the build's compile_commands.json; INCLUDE_DIR: of its own toolkit.
-# scripts/toolkits goes on from here: it builds and links with that toolkit, and runs calls.cpp.
+# compile.sh VERSION FOLDER COMMANDS [INCLUDE_DIR...]: checks that all sources of lib/emulated_cuda, lib/hooks
+# and lib/runtime that include CUDA's headers compile with those of CUDA VERSION, and that the hooks know each
+# function of the driver that is new there. pip fetches the headers into FOLDER, which keeps them. COMMANDS:
+# the build's compile_commands.json; INCLUDE_DIR: the headers of its own toolkit. scripts/toolkits also builds
+# and links with that toolkit, and runs calls.cpp.
 set -euo pipefail
 version=$1 commands=$3
 source=$(cd "$(dirname "$0")/../../.." && pwd)

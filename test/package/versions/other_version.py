@@ -1,13 +1,14 @@
-"""other_version.py older|newer IN OUT: a C header of Tally's as another version may have it.
+"""other_version.py older|newer IN OUT: writes a C header of Tally's as another version might have it.
 
-The structures that begin with their size lack their last fields in the older one, and have more in the newer one.
+In the older version the structures that begin with their size lack their last fields; in the newer version they have
+more fields.
 """
 
 import re
 import sys
 
-# The first field that the older version lacks. What tally_options then ends with is a uint32_t and padding, in
-# which the newer version's next field lies.
+# The first field that the older version lacks. In that version tally_options ends with a uint32_t and padding, which
+# holds the newer version's next field.
 LACKS = {
     "tally_client_progress": "generation",
     "tally_policy_snapshot": "clients",

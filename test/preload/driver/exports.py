@@ -1,5 +1,5 @@
-"""Whether the emulated driver exports what functions.def says and nothing else, and whether that has
-for each name the newest form that the driver's headers declare.
+"""Checks that the emulated driver exports the functions of functions.def and nothing else, and that functions.def
+has for each name the newest form that the driver's headers declare.
 
 exports.py NM LIBRARY FUNCTIONS.DEF CUDATYPEDEFS.H
 """

@@ -1,5 +1,5 @@
-"""The launcher with real commands. CMakeLists.txt sets what is tested and the stubs: LAUNCHER, RECORDER (preloaded in
-place of Tally's library), DRIVER (the folder of a libcuda.so.1), PROGRAMS, MUSL_LOADER, TOP."""
+"""The launcher with real commands. CMakeLists.txt sets the tested programs and the stubs: LAUNCHER, RECORDER
+(preloaded in place of Tally's library), DRIVER (the folder of a libcuda.so.1), PROGRAMS, MUSL_LOADER, TOP."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ without_driver = "tally: there is no driver of a GPU"
 
 
 class Launcher(unittest.TestCase):
-    """Each test has a folder; commands run with a driver and with variables of Tally's own only where the test sets them."""
+    """Each test has a folder; commands run with a driver, and with variables of Tally's only if the test sets them."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="tally-launcher-")
@@ -37,7 +37,7 @@ class Launcher(unittest.TestCase):
                               cwd=self.folder)
 
     def run_well(self, *words, **changes):
-        """Standard output of a command that says nothing on standard error and succeeds."""
+        """Standard output of a command that succeeds without output on standard error."""
         done = self.tally("run", *words, **changes)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         return done.stdout.decode()
@@ -51,7 +51,7 @@ class Launcher(unittest.TestCase):
 
 
 class Process(Launcher):
-    """The command takes the launcher's place."""
+    """The command replaces the launcher in its process."""
 
     def test_exit_status(self):
         for status in (0, 1, 125, 200, 255):
@@ -203,7 +203,7 @@ class Environment(Launcher):
 
 
 class WithoutPreload(Launcher):
-    """Commands run all the same, and one line says what is missing."""
+    """Commands run all the same, and one line names the missing part."""
 
     def warned(self, part, *words, **changes):
         done = self.tally("run", *words, **changes)

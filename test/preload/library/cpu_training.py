@@ -1,5 +1,5 @@
-"""Trains a small network on the processor: batches by forked workers of a DataLoader, gradients by autograd, and
-processes that PyTorch starts. Prints the weights' digest."""
+"""Trains a small network on the processor: forked workers of a DataLoader make batches, autograd computes gradients,
+and PyTorch starts processes. Prints the weights' digest."""
 import hashlib
 import os
 

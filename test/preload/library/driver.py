@@ -32,7 +32,7 @@ def range_of(values):
 
 
 def values_of(address, count):
-    """What the device has there, as floats."""
+    """The contents of the device's memory range, as floats."""
     values = array.array("f", bytes(4 * count))
     call("cuMemcpyDtoH_v2", ctypes.c_void_p(values.buffer_info()[0]), address, ctypes.c_size_t(4 * count))
     return values

@@ -1,8 +1,9 @@
-"""A graph that is launched again and again while variants of its kernels are made: graph.py KERNELS STORE [changed].
+"""Launches a graph again and again while the library makes variants of its kernels: graph.py KERNELS STORE
+[changed].
 
-It is instantiated before there are any; `changed`: and its nodes are given their parameters anew, still before. It is launched until
-the store has had a bundle for a while. Each launch computes the same, so the sum that is printed is another one where a launch's part
-is lost or doubled."""
+The program instantiates the graph before the variants exist; with `changed` it also sets the nodes' parameters anew
+before that. It launches the graph until the store has had a bundle for a while. Each launch computes the same, so
+the printed sum differs if a part of a launch is lost or doubled."""
 import ctypes
 import os
 import pathlib

@@ -1,5 +1,6 @@
-"""The preloaded library. CMakeLists.txt says where things are: LIBRARY, LAUNCHER, DRIVER (the folder of the emulator's
-libcuda.so.1), NM, READELF, CC, JIT_LINK (what stands for nvJitLink), RELINKED (a program that is linked with Tally), PTXOPT."""
+"""The preloaded library. CMakeLists.txt sets the paths: LIBRARY, LAUNCHER, DRIVER (the folder of the emulator's
+libcuda.so.1), NM, READELF, CC, JIT_LINK (the stand-in for nvJitLink), RELINKED (a program that is linked with
+Tally), PTXOPT."""
 import os
 import pathlib
 import re
@@ -14,7 +15,7 @@ import unittest
 here = pathlib.Path(__file__).parent
 library, launcher = os.environ["LIBRARY"], os.environ["LAUNCHER"]
 rounds = 96
-# 96 is a multiple of 8: the last thing that happens to y is the fill.
+# 96 is a multiple of 8, so the fill is the last operation on y.
 expected = "sum 4096.000, counted 12, 0 events too early\n"
 
 
@@ -27,7 +28,7 @@ class Preloaded(unittest.TestCase):
         self.variables.update(TALLY_ARENA=str(self.folder / "arena"), TALLY_VARIANTS=str(self.folder / "variants"))
 
     def command(self, *words, timeout=120, **changes):
-        """With the library, and no driver but the emulator's where DRIVER is in LD_LIBRARY_PATH."""
+        """Runs the command with the library; only DRIVER in LD_LIBRARY_PATH gives it a driver, the emulator's."""
         variables = {**self.variables, "LD_PRELOAD": library, **changes}
         return subprocess.run(list(map(str, words)), capture_output=True, text=True, env=variables, timeout=timeout,
                               cwd=self.folder)
@@ -41,7 +42,7 @@ class Preloaded(unittest.TestCase):
                           count, **changes)
 
     def made(self, count):
-        """The bundles of the store, as soon as there are so many."""
+        """The bundles of the store, as soon as it has `count`."""
         deadline = time.monotonic() + 60
         found = []
         while len(found) < count and time.monotonic() < deadline:
@@ -73,10 +74,10 @@ class File(Preloaded):
 
 
 class WithoutCuda(Preloaded):
-    """Nothing happens before the driver is there."""
+    """The library does nothing before the driver is loaded."""
 
     def rests(self, *words):
-        """Where there is a driver that could be loaded, and wrong settings that nobody reads."""
+        """Runs the command with a loadable driver, and with wrong settings that no code reads."""
         done = self.command(*words, LD_LIBRARY_PATH=os.environ["DRIVER"], TALLY_CLASS="wrong")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertFalse((self.folder / "arena").exists())
@@ -140,8 +141,8 @@ class WithDriver(Preloaded):
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_variants_are_made_and_found(self):
-        """The first run has them made, the second finds them; a module whose kernel changes a variable gets none. What a process that
-        was killed has left in the store goes."""
+        """The first run makes variants, the second finds them; a module whose kernel changes a variable gets none.
+        The store drops the files that a killed process has left."""
         variants = self.folder / "variants"
         variants.mkdir()
         for name, age in (("left.ptx", 7200), ("working.ptx", 60)):
@@ -190,8 +191,8 @@ class WithDriver(Preloaded):
         self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
 
     def runs_by_variants(self, kernels, counting=here / "counting.ptx"):
-        """work.py has the kernels of `kernels` in the second run go through variants that the first one had made, and not those of
-        `counting`."""
+        """In the second run work.py's kernels of `kernels` go through variants that the first run made, and those of
+        `counting` do not."""
         words = ["--", sys.executable, here / "work.py", kernels, counting]
         done = self.tally("--best-effort", *words, rounds)
         self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
@@ -274,7 +275,7 @@ class WithDriver(Preloaded):
         self.assertEqual({path: path.read_bytes() for path in good}, good)
 
     def test_two_processes_meet(self):
-        """A process of high priority asks the best-effort one to yield."""
+        """A process of high priority makes the best-effort one yield."""
         words = [sys.executable, str(here / "work.py"), str(here / "kernels.ptx"), str(here / "counting.ptx"), "1200"]
         variables = {**self.variables, "LD_LIBRARY_PATH": os.environ["DRIVER"], "TALLY_PRELOAD_LIBRARY": library}
         started = [subprocess.Popen([launcher, "run", *options, "--stats", "--", *words], env=variables, text=True,
@@ -308,7 +309,7 @@ class WithDriver(Preloaded):
         self.statistics(done)
 
     def test_a_library_that_opens_the_driver_while_the_program_starts(self):
-        """As cuBLAS does: ahead of the preloaded library's own start."""
+        """Calls the driver as cuBLAS does: before the preloaded library's own start."""
         (self.folder / "opens.c").write_text("""#include <dlfcn.h>
 static void *driver;
 __attribute__((constructor)) static void start(void) { driver = dlopen("libcuda.so.1", RTLD_NOW); }

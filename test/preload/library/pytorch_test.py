@@ -1,6 +1,6 @@
-"""A CPU-only PyTorch under `tally run`: a training with workers, threads and started processes computes what it computes without,
-and the library rests, since nobody uses CUDA. CMakeLists.txt says where things are: LIBRARY, LAUNCHER, DRIVER. Exit status 77: no
-Python here has PyTorch."""
+"""A CPU-only PyTorch under `tally run`: a training with workers, threads and started processes gives the same
+results as without, and the library stays inactive, since the program does not use CUDA. CMakeLists.txt sets the
+paths: LIBRARY, LAUNCHER, DRIVER. Exit status 77: no Python here has PyTorch."""
 import os
 import pathlib
 import subprocess

@@ -1,5 +1,6 @@
-"""A program that calls the CUDA driver by itself: work.py KERNELS COUNTING ROUNDS (image_of says what KERNELS is). Two streams take turns on one range, each
-behind the other's event; the sum is printed, which is another one where a launch is lost, doubled or out of order."""
+"""A program that calls the CUDA driver directly: work.py KERNELS COUNTING ROUNDS (image_of describes KERNELS). Two
+streams take turns on one range, each behind the other's event. The printed sum differs if a launch is lost, doubled
+or out of order."""
 import ctypes
 import os
 import sys
@@ -7,7 +8,8 @@ import sys
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 from driver import call, cuda, made, pointers_to, range_of, start, values_of
 
-# As much as a launch may have without the kernel's being allowed more: a variant, which has some of its own, has to be.
+# The most dynamic shared memory of a launch without an attribute of the kernel. A variant uses some more, so the
+# library has to set the attribute.
 shared = 48 << 10
 
 
@@ -53,7 +55,7 @@ def linked_by_nvjitlink(path, library):
 
 
 def image_of(kernels):
-    """A file, or `link-data:FILE`, `link-file:FILE`, `nvjitlink-LIBRARY:FILE`: what is linked of a file's PTX."""
+    """A file, or `link-data:FILE`, `link-file:FILE`, `nvjitlink-LIBRARY:FILE`: the result of linking a file's PTX."""
     how, _, path = kernels.rpartition(":")
     if how.startswith("nvjitlink-"):
         return linked_by_nvjitlink(path, how.partition("-")[2])
@@ -72,14 +74,14 @@ def main(kernels, counting, rounds):
     streams = [made("cuStreamCreate", flags) for flags in (1, 0)]
     event = made("cuEventCreate", 2)
     factor, size = ctypes.c_float(0.25), ctypes.c_uint(n)
-    # What the host sees of an event: a word of its own memory, to which each fourth round adds 1.
+    # The host sees an event through a word of its own memory, to which each fourth round adds 1.
     host = made("cuMemHostAlloc", ctypes.c_size_t(4), 0)
     seen = ctypes.c_float.from_address(host.value)
     seen.value = 0
     word = made("cuMemHostGetDevicePointer_v2", host, 0, kind=ctypes.c_uint64)
     one, early = range_of([1]), 0
     for i in range(rounds):
-        # y = y + x / 4, and after each eighth round y = 1: no two of them may change places.
+        # y = y + x / 4, and after each eighth round y = 1: a swap of any two operations changes the sum.
         stream = streams[i % 2]
         launch(axpy, n // 128, 128, stream, y, x, factor, size)
         if i % 8 == 7:

@@ -1,5 +1,5 @@
-"""older_glibc_test.py READELF OLDEST FILE...: each FILE, an ELF file, needs no library but the C library, and no version of
-its names above OLDEST."""
+"""older_glibc_test.py READELF OLDEST FILE...: checks that each FILE, an ELF file, needs no library but the C
+library, and no version of its names above OLDEST."""
 import re
 import subprocess
 import sys
@@ -12,7 +12,7 @@ def number(version):
 
 
 def faults(readelf, oldest, path):
-    """Lines of what the file must not need. Names of versions that are no numbers are what the loader has to be capable of
+    """Lines about forbidden needs of the file. Names of versions without a number are features that the loader needs
     (GLIBC_ABI_DT_RELR), all of which came later."""
     text = subprocess.check_output([readelf, "-d", "-V", "-W", path], text=True)
     libraries = re.findall(r"\(NEEDED\).*\[(.*)\]", text)

@@ -1,7 +1,8 @@
-"""compare.py [--minutes=N] LAUNCHER [NAME...]: PyTorch's programs (run_programs.py) without Tally and under `LAUNCHER run` in each mode, all
-modes at once; what differs is named. A program that differs between two plain runs, or cannot run without Tally, is left out of the count. Needs a
-GPU and PyTorch. Triton's and Inductor's caches are folders of each mode's own, so that each compiles. --minutes: a mode that takes longer is ended,
-and its missing programs count as different."""
+"""compare.py [--minutes=N] LAUNCHER [NAME...]: runs PyTorch's programs (run_programs.py) without Tally and under
+`LAUNCHER run` in each mode, all modes at once, and names the differences. It does not count a program that differs
+between two plain runs, or cannot run without Tally. The script needs a GPU and PyTorch. Each mode has folders of its
+own for the caches of Triton and Inductor, so that each compiles. --minutes: the script ends a mode that takes
+longer, and counts its missing programs as different."""
 import argparse
 import concurrent.futures
 import os
@@ -19,7 +20,8 @@ modes = {"plain": None, "again": None, "high": ([], {}), "best-effort": (["--bes
 
 
 def run(launcher, mode, names, folder, end):
-    """Name → digest. A process that dies, or is ended at time `end`, costs the programs that it had not written yet."""
+    """Name → digest. A process that dies, or that is ended at time `end`, loses the programs that it has not written
+    yet."""
     variables = {**os.environ, "TRITON_CACHE_DIR": f"{folder}/triton", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
                  "TALLY_ARENA": "off", "TALLY_STATS": "1", "TALLY_VARIANTS": f"{folder}/variants"}
     command = [sys.executable, str(here / "run_programs.py"), *names]

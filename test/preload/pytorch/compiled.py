@@ -1,4 +1,4 @@
-"""Kernels that are made while the program runs: Triton, Inductor, NVRTC, CuPy, JAX."""
+"""Programs that compile kernels at run time: Triton, Inductor, NVRTC, CuPy, JAX."""
 import torch
 
 from program import device, program, randn

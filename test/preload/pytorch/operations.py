@@ -1,4 +1,4 @@
-"""What libraries compute: products, convolutions, attention, linear algebra, transforms, sparse, random numbers."""
+"""Operations of libraries: products, convolutions, attention, linear algebra, transforms, sparse, random numbers."""
 import torch
 from torch.nn import functional
 

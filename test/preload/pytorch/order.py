@@ -1,4 +1,4 @@
-"""What orders work: streams, events, graphs, copies, threads, processes, allocators; and what goes wrong."""
+"""Programs that order work: streams, events, graphs, copies, threads, processes, allocators; and programs that fail."""
 import threading
 
 import torch

@@ -1,4 +1,4 @@
-"""Programs that are compared with and without Tally: functions that return tensors, by name, and a digest of these."""
+"""Programs to compare with and without Tally: functions that return tensors, by name, and a digest of the tensors."""
 import hashlib
 import os
 
@@ -9,7 +9,8 @@ programs = {}
 
 
 def program(function=None, *, alone=False):
-    """`alone`: it ends with the device in error, or makes processes: it gets a process of its own."""
+    """`alone`: the program leaves the device in an error state, or starts processes, so it gets a process of its
+    own."""
     def enter(function):
         function.alone = alone
         programs[function.__name__] = function
@@ -22,7 +23,7 @@ def seeded(seed=0):
 
 
 def randn(*shape, seed=0, dtype=torch.float32):
-    """The same on every machine: made on the host."""
+    """Random numbers that are the same on every machine, since the host makes them."""
     return torch.randn(*shape, generator=seeded(seed)).to(device=device, dtype=dtype)
 
 
@@ -33,7 +34,7 @@ def bytes_of(value):
 
 
 def digest(result):
-    """Of a tensor, or of several things."""
+    """The digest of a tensor, or of several results."""
     parts = result if isinstance(result, (list, tuple)) else [result]
     hashed = hashlib.sha256()
     for part in parts:

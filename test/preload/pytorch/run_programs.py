@@ -1,5 +1,5 @@
-"""run_programs.py [NAME...]: runs programs one behind the other and writes a line for each: its name, its digest or what went
-wrong, and its time. --list: their names, and which need a process of their own."""
+"""run_programs.py [NAME...]: runs programs one behind the other and writes a line for each: its name, its digest or
+its error, and its time. --list: prints their names, and marks those that need a process of their own."""
 import sys
 import time
 
@@ -18,7 +18,7 @@ def run(function):
     begin = time.monotonic()
     try:
         said = digest(function())
-    except Exception as error:  # a program that cannot run is one line, and the others go on
+    except Exception as error:  # a program that cannot run gives one line, and the others go on
         said = f"FAILED {type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
     print(f"{function.__name__}\t{said}\t{time.monotonic() - begin:.2f} s", flush=True)
 

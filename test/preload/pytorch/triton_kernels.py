@@ -56,7 +56,8 @@ def run(device):
 
 
 def tuned(device):
-    """The result does not depend on the configuration: sums of halves in single precision are exact enough to be rounded."""
+    """The result does not depend on the configuration: sums of halves in single precision are exact enough for
+    rounding."""
     a, b, c = inputs(device, 512, 512, 512)
     tuned_product[lambda chosen: (triton.cdiv(512, chosen["BM"]), triton.cdiv(512, chosen["BN"]))](a, b, c, 512, 512, 512)
     return (c * 16).round()

@@ -1,5 +1,6 @@
-"""The random stream programs with PTX images, of which the preloaded library has variants made: the first run has them
-made, the second one's launches go through them. Then once more while others join their arena and leave it again.
+"""The random stream programs with PTX images, for which the preloaded library makes variants: the first run makes
+them, and the second run's launches go through them. Then a third run, while other processes join their arena and
+leave it again.
 variants_test.py LIBRARY PROGRAM JOINS OPTION..."""
 import os
 import pathlib
@@ -10,7 +11,7 @@ import tempfile
 import time
 
 library, program, joins, *options = sys.argv[1:]
-# The third is the one of the variable, which gets none.
+# The third image has the variable, and gets no variants.
 images = 2
 
 

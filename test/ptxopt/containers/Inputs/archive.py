@@ -1,4 +1,4 @@
-# archive.py OUTPUT FILE...: an archive without a table of symbols, where there may be no ar.
+# archive.py OUTPUT FILE...: writes an archive without a table of symbols; the machine may have no ar.
 import pathlib
 import sys
 

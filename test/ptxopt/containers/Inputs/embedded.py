@@ -1,4 +1,4 @@
-# embedded.py FILE.SUFFIX...: writes SUFFIX.c, in which the file is data, as bin2c writes it.
+# embedded.py FILE.SUFFIX...: writes SUFFIX.c, which contains the file as data, in the form of bin2c.
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
-"""Runs a command that rewrites FILE in place: with a limit on the size of files that makes its write
-fail, with the same limit where reaching it kills, and without. interrupted.py FILE COMMAND..."""
+"""Runs a command that rewrites FILE in place: with a limit on the size of files that makes its write fail, with the
+same limit and a signal that kills at the limit, and without a limit. interrupted.py FILE COMMAND..."""
 import os
 import pathlib
 import resource

@@ -2,11 +2,11 @@
 
     round_trip.py TOOL NVCC SOURCE DIR [full]
 
-Each object's PTX, as the tool extracts it, must be what nvcc puts into an uncompressed fatbin, which
-is taken apart here without the tool's help; the rewritten object must hold that text unchanged in
-front of the variants, in the same compression, with the same options, and must link. Machine code
-must be compressed as the PTX is, though nvcc by default compresses PTX alone. With `full` all
-combinations, with both linkers; else a selection that touches each mode and kind once.
+The PTX that the tool extracts from each object must equal nvcc's PTX in an uncompressed fatbin, which this script
+takes apart without the tool. The rewritten object must hold that text unchanged in front of the variants, in the
+same compression, with the same options, and must link. Machine code must be compressed like the PTX, though nvcc by
+default compresses PTX alone. With `full` the test runs all combinations, with both linkers; else a selection that
+covers each mode and kind once.
 """
 import pathlib
 import re
@@ -25,7 +25,7 @@ KINDS = {
     "debug": ["-arch=sm_90", "-G"],
     "several": ["-gencode=arch=compute_80,code=[compute_80,sm_80]",
                 "-gencode=arch=compute_90,code=[compute_90,sm_90]", "-Xptxas=-O1", "-lineinfo"],
-    "specific": ["-arch=sm_90a"],  # which comes with PTX for compute_90 too
+    "specific": ["-arch=sm_90a"],  # nvcc adds PTX for compute_90 too
 }
 LINKERS = [[], ["-Xcompiler", "-fuse-ld=lld"]]
 
@@ -79,14 +79,14 @@ def compile_object(mode, kind):
 
 
 def extracted(path):
-    """The PTX in an object by architecture, as the tool reads it."""
+    """The PTX in an object by architecture, as the tool extracts it."""
     folder = directory / (path.name + ".ptx")
     run(tool, path, "-S", "--variants=none", "-o", str(folder) + "/")
     return {p.name.split(".compute_")[1].split(".")[0]: p.read_bytes() for p in folder.iterdir()}
 
 
 def normalised(text):
-    """PTX without what the fatbin leaves out: comments, indentation, tabs."""
+    """PTX without the parts that the fatbin leaves out: comments, indentation, tabs."""
     lines = re.sub(rb"//[^\n]*", b"", text).split(b"\n")
     return [b" ".join(line.split()) for line in lines if line.strip()]
 
@@ -102,7 +102,8 @@ COMPRESSED = 0x2000 | 0x8000  # LZ4, zstd
 
 
 def expected_header(entry, entries):
-    """Of a rewritten entry: as it was, and where only the PTX was compressed, the code is as well."""
+    """The expected header of a rewritten entry: unchanged, but if only the PTX was compressed, the code is
+    compressed as well."""
     kind, arch, flags, options, _ = entry
     if kind == 2 and not flags & COMPRESSED:
         flags |= next(e[2] & COMPRESSED for e in entries if e[:2] == (1, arch))
@@ -110,7 +111,7 @@ def expected_header(entry, entries):
 
 
 def check_code(before, after):
-    """The user's kernels are assembled as they were: with the same options, to the same bytes."""
+    """Checks that the user's kernels are assembled with the same options, to the same bytes."""
     old, new = (sections(entry[4]) for entry in (before, after))
     kernels = [name for name in old if name.startswith(".text.")]
     assert len(kernels) >= 2 and len(new) > len(old), "kernels are missing"
@@ -152,7 +153,7 @@ if full:
         expected = reference(kind)
         for mode in MODES:
             check(mode, kind, expected, LINKERS)
-    # What nvcc writes as PTX is what it puts into the fatbin.
+    # nvcc's output with -ptx equals the PTX in its fatbin.
     run(nvcc, "-DWITH_MAIN", "-ptx", "-arch=compute_90", source, "-o", directory / "nvcc.ptx")
     assert (normalised((directory / "nvcc.ptx").read_bytes()) == normalised(reference("whole")["90"]))
 else:

@@ -1,4 +1,4 @@
-# status.py STATUS COMMAND...: whether the command ends with that status.
+# status.py STATUS COMMAND...: checks that the command ends with that status.
 import subprocess
 import sys
 

@@ -1,4 +1,4 @@
-"""transplant.py FROM TO OUT: TO with the `.tally` section of FROM, which must be as large."""
+"""transplant.py FROM TO OUT: writes TO with the `.tally` section of FROM, which must have the same size."""
 import struct
 import sys
 

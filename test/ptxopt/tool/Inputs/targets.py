@@ -1,5 +1,5 @@
-# Rewrites a module for every target, at the lowest version that has it and at the highest, and lets
-# ptxas assemble what comes out: targets.py PTXOPT PTXAS FOLDER
+# Rewrites a module for every target, at the lowest version that has the target and at the highest, and assembles the
+# results by ptxas: targets.py PTXOPT PTXAS FOLDER
 import pathlib
 import re
 import subprocess
@@ -27,7 +27,7 @@ for target, version in since.items():
             subprocess.run([ptxopt, ours, "--variants=all", "--verify-each", "-S", "-o", variants, "--no-assemble",
                             f"--report-file={folder / 'report.txt'}"], check=True)
             emitted = variants.read_text().count("$tally_launch[104]")
-            # slice, guard and its resume entry; persistent where there are no clusters.
+            # slice, guard and its resume entry; persistent if the kernel has no clusters.
             assert emitted == (4 if kernel == "any-target.ptx" else 3), (target, at, emitted)
             subprocess.run([ptxas, f"-arch={target}", "-O0", variants, "-o", folder / "out.cubin"], check=True)
             assembled += 1

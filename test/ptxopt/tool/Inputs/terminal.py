@@ -1,4 +1,4 @@
-"""Runs a command whose standard error is a terminal, and prints what it wrote there."""
+"""Runs a command whose standard error is a terminal, and prints the command's output there."""
 import os
 import subprocess
 import sys
