@@ -87,6 +87,7 @@ private:
     waiting.pop_front();
     device.startRequest(work, [this, arrival = arrival] {
       latencies.push_back(device.now() - arrival);
+      high.waits().note(device.now());
       bool goesOn = !waiting.empty();
       if (goesOn && scenario.requests.merged)
         begin(); // one busy time with this one

@@ -154,6 +154,20 @@ TEST_CASE("what a slot shows") {
   CHECK(other->view()[0].statistics[0] == 0);
 }
 
+TEST_CASE("waits for high-priority work in other processes") {
+  ArenaFolder folder;
+  auto arena = folder.open(), other = folder.open();
+  auto server = std::move(*other->claim(0, "server")), batch = std::move(*other->claim(1, "batch")),
+       own = std::move(*arena->claim(0, "own"));
+  server->add(ArenaCounter::HighWaits, 3);
+  batch->add(ArenaCounter::HighWaits, 100);
+  own->add(ArenaCounter::HighWaits, 1000);
+  CHECK(arena->highWaits() == 3);
+  CHECK(other->highWaits() == 1000);
+  server->release();
+  CHECK(arena->highWaits() == 0);
+}
+
 TEST_CASE("a watcher follows higher classes of others, and nothing else") {
   ArenaFolder folder;
   auto mine = folder.open(), others = folder.open();

@@ -404,6 +404,7 @@ TEST_CASE("nothing is sent before other processes' activity is known") {
         std::exchange(submit, nullptr)();
     }
     bool isWaitedFor() const override { return false; }
+    std::uint64_t waitsElsewhere() const override { return 0; }
     void note(const LaneTotals &) override {}
     void noteTurnaround(Nanoseconds) override {}
   } neighbours;

@@ -42,7 +42,7 @@ TEST_CASE("a scenario") {
 
 TEST_CASE("requests of several kinds") {
   auto read = parseScenario(
-      R"({"requests": {"service_us": [1000, 2000], "fills": [0.5, 1, 0.25], "slowdown": 0},)" +
+      R"({"requests": {"service_us": [1000, 2000], "fills": [0.5, 1, 0.25], "slowdown": 0, "merged": false},)" +
       training + "}");
   REQUIRE(read);
   Requests::Work work = read->requests.work(3);
@@ -50,6 +50,7 @@ TEST_CASE("requests of several kinds") {
   CHECK(work.fills == 0.5);
   CHECK(work.slowdown == 0);
   CHECK(read->requests.work(4).fills == 1);
+  CHECK(!read->requests.merged);
   CHECK(error(R"({"requests": {"service_us": 5, "fills": []},)" + training + "}") ==
         "requests.fills has to hold a number");
   CHECK(error(R"({"requests": {"service_us": 5, "fills": [0.5, 2]},)" + training + "}") ==

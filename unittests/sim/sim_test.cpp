@@ -109,6 +109,20 @@ TEST_CASE("slo: requests that leave most of the SMs free are shared with, as far
   }
 }
 
+TEST_CASE("slo: requests that wait for each other are told apart, in one scope or in several") {
+  Scenario scenario = mixed(0.5, "slo:factor=1.25");
+  scenario.requests.services = {2ms};
+  scenario.requests.fills = {0.3};
+  scenario.requests.slowdown = {0.1};
+  scenario.length = 20s;
+  Outcome merged = run(scenario);
+  scenario.requests.merged = false;
+  Outcome apart = run(scenario);
+  CHECK(merged.bestEffort() >= 0.95 * apart.bestEffort());
+  CHECK(lateness(merged) <= 1.25);
+  CHECK(lateness(apart) <= 1.25);
+}
+
 TEST_CASE("slo: beside a generation whose prompts are long steps that fill the device") {
   using Times = std::pair<Nanoseconds, Nanoseconds>;
   for (auto [step, prompt] : {Times(5ms, 100ms), Times(5ms, 40ms), Times(1500us, 8ms)}) {
@@ -222,8 +236,8 @@ TEST_CASE("partition and rate neither starve the training nor make it yield with
       CAPTURE(policy);
       CAPTURE(load);
       Outcome outcome = run(mixed(load, policy));
-      CHECK(outcome.bestEffortOverRest() >=
-            0.75); // sharing with requests that fill the device costs time
+      // Sharing with requests that fill the device costs time.
+      CHECK(outcome.bestEffortOverRest() >= (std::string(policy) == "rate" ? 0.65 : 0.75));
       CHECK(static_cast<double>(outcome.yields) / static_cast<double>(outcome.latencies.size()) <
             3);
     }

@@ -53,8 +53,10 @@ private:
 
 /// The input of a policy. Plain data, taken at one instant.
 ///
-/// A busy time is a time in which highPriorityActive was above 0. The runtime records busy times
-/// only while there is best-effort work.
+/// A busy time is a time in which highPriorityActive was above 0. Where the program waits for
+/// high-priority work meanwhile, the end of the wait ends one busy time and begins the next:
+/// requests that wait for each other in a server are busy times of their own. The runtime records
+/// busy times only while there is best-effort work.
 struct Snapshot {
   /// Number of open request scopes and high-priority streams with work.
   std::uint32_t highPriorityActive = 0;
@@ -65,7 +67,7 @@ struct Snapshot {
   std::chrono::nanoseconds heldBack{0};
 
   std::chrono::nanoseconds now{0}; ///< time on the clock of all times here; never goes back
-  /// Time since highPriorityActive last rose from 0; zero while it is 0.
+  /// Time since the busy time under way began; zero while highPriorityActive is 0.
   std::chrono::nanoseconds activeFor{0};
   std::uint64_t busyPeriods = 0;        ///< number of recorded busy times
   std::chrono::nanoseconds busyMean{0}; ///< recent mean of busy times; 0: none recorded

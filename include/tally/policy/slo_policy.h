@@ -40,8 +40,8 @@ namespace tally {
 ///  - Best-effort work that got less than `floor` of the time runs beside requests too, until that
 ///    work has caught up. The policy does not keep the target then.
 ///
-/// The target is for a busy time: from the begin of the first of several requests that overlap to
-/// the end of the last. The time that a request waits in the server's own queue is unknown here.
+/// The target is for a busy time (Snapshot). The time that a request waits in the server's own
+/// queue is unknown here.
 struct SloPolicy {
   std::chrono::nanoseconds target{std::chrono::milliseconds(10)}; ///< latency of a request
   /// Latencies over those of the server alone, 1 or more; 0: `target` says what requests may take.

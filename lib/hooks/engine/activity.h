@@ -72,9 +72,7 @@ public:
   void endRequest(Requests::Record &request, runtime::Nanoseconds at);
   /// Shows how long a request took. The request need not have been counted here.
   void noteRequest(bool wasCounted, runtime::Nanoseconds took, bool missedDeadline) {
-    highPriority->noteRequest(took, missedDeadline);
-    if (!wasCounted)
-      highPriority->noteUncounted();
+    highPriority->noteRequest(took, missedDeadline, wasCounted);
   }
   /// Whether work that the calling thread waits for must not yield to high-priority work.
   bool isUrgent() const;

@@ -119,6 +119,20 @@ bool Arena::bestEffortPresent() const {
   return all && (all->header.masks.bestEffort.load() & ~own.load(std::memory_order_relaxed)) != 0;
 }
 
+std::uint64_t Arena::highWaits() const {
+  const ArenaData *all = data.load(std::memory_order_relaxed);
+  if (!all)
+    return 0;
+  std::uint64_t sum = 0;
+  std::uint64_t left = all->header.masks.occupied.load() & ~all->header.masks.bestEffort.load() &
+                       ~own.load(std::memory_order_relaxed);
+  for (; left != 0; left &= left - 1)
+    sum += all->slots[static_cast<std::size_t>(std::countr_zero(left))]
+               .statistics[static_cast<std::size_t>(ArenaCounter::HighWaits)]
+               .load(std::memory_order_relaxed);
+  return sum;
+}
+
 bool Arena::onlyOfClass(std::uint32_t slotClass) const {
   const ArenaData *all = data.load(std::memory_order_relaxed);
   std::uint64_t left =

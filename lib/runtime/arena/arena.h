@@ -154,6 +154,8 @@ public:
   bool lowerPresent(std::uint32_t slotClass) const;
   /// Whether all slots but this arena's own are of `slotClass`. A hint, as bestEffortPresent() is.
   bool onlyOfClass(std::uint32_t slotClass) const;
+  /// The sum of ArenaCounter::HighWaits over the slots of class 0, without this arena's own.
+  std::uint64_t highWaits() const;
   /// Clears the slot's claim if its holder is dead. Returns whether it cleared the slot.
   bool clearIfDead(std::uint32_t slot);
   /// Whether other arena objects (mostly other processes) have best-effort slots. A hint: after a

@@ -56,6 +56,7 @@ enum class ArenaCounter : std::uint32_t {
   MissedDeadlines = BehindKinds, ///< explicit requests that ended after their deadlines
   OwnStreams,                    ///< streams that best-effort lanes have on the device
   OwnBytes,                      ///< bytes of device memory that best-effort lanes have
+  HighWaits,                     ///< waits after which high-priority work was known to be over
   BehindAll,
   Turnaround = 32,  ///< a Histogram: from a request to yield until best-effort work was gone
   RequestTime = 208 ///< a RequestHistogram: explicit requests, from their begin to their end

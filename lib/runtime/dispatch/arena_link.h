@@ -67,6 +67,7 @@ public:
 
   void setBusy(bool now) override;
   bool isWaitedFor() const override { return arena->bestEffortPresent(); }
+  std::uint64_t waitsElsewhere() const override { return arena->highWaits(); }
   void note(const LaneTotals &totals) override;
   void noteTurnaround(Nanoseconds took) override;
   /// Shows `now` in the process's slot; in the high-priority slot if it has two. Thread-safe.

@@ -4,40 +4,34 @@
 
 #include "base/duration_estimate.h"
 #include "requests/device_control.h"
+#include "requests/high_waits.h"
 
 #include <optional>
 
 namespace tally::runtime {
 
-/// For one thread.
+/// A server whose next request has arrived already makes its first call before its scope is closed.
+/// So a scope may last for many requests, and the waits within it tell them apart: a busy time ends
+/// when a wait for high-priority work ends, or with the last scope. For one thread.
 class BusyTimes {
 public:
-  /// Records the last busy time of high-priority work if it has ended since the last call.
-  void observe(const DeviceControl &control) {
-    std::optional<Nanoseconds> since = control.lastWake();
-    if (!since || since == lastSince)
-      return;
-    Snapshot now = control.snapshot();
-    if (now.highPriorityActive != 0)
-      return;
-    lastSince = since;
-    Nanoseconds ended = now.now - now.sinceHighPriorityEnded;
-    if (ended < *since) // the next busy time has begun
-      return;
-    last = ended - *since;
-    times.add(last);
-  }
-  void addTo(Snapshot &now) const {
-    now.busyPeriods = times.count();
-    now.busyMean = times.mean();
-    now.busyHigh = times.high();
-    now.busyLast = last;
-  }
+  /// Records the busy times that have ended since the last call; call it often. `own`: the waits in
+  /// this process; `elsewhere`: the number of waits in other processes.
+  void observe(const DeviceControl &control, const HighWaits &own, std::uint64_t elsewhere);
+  /// Sets the fields of busy times, and Snapshot::activeFor to the time since the last wait if one
+  /// has ended since the wake.
+  void addTo(Snapshot &now) const;
 
 private:
+  void record(Nanoseconds took);
+
   DurationEstimate times;
   Nanoseconds last{0};
-  std::optional<Nanoseconds> lastSince; // begin of the newest busy time
+  std::optional<Nanoseconds> woken;          // the last wake that was seen
+  Nanoseconds from{0};                       // begin of the busy time under way
+  std::uint64_t seen = 0, ownSeen = 0;       // waits: all; in this process
+  bool isOpen = false;                       // no end was seen of the activity since `woken`
+  bool hasWaited = false, wasActive = false; // since `woken`; at the last call
 };
 
 } // namespace tally::runtime

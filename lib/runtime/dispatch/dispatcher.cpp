@@ -195,7 +195,7 @@ bool Dispatcher::step() {
     return false;
   bool nothingGoes = closed; // read before the lanes ask
   std::optional<std::uint64_t> oldestBefore = laneTable.oldestUnderWay();
-  busyTimes.observe(control);
+  busyTimes.observe(control, highPriority.waits(), neighbours ? neighbours->waitsElsewhere() : 0);
   enforcePolicy();
   enforceClasses();
   bool progress = false;

@@ -38,6 +38,8 @@ public:
   virtual void setBusy(bool now) = 0;
   /// Whether other processes may be waiting for this process to close its scopes.
   virtual bool isWaitedFor() const = 0;
+  /// The number of waits for high-priority work in other processes so far. Called often.
+  virtual std::uint64_t waitsElsewhere() const = 0;
   virtual void note(const LaneTotals &totals) = 0;
   virtual void noteTurnaround(Nanoseconds took) = 0;
 

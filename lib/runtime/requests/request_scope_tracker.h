@@ -29,6 +29,7 @@
 #include "base/stable_table.h"
 #include "requests/device_control.h"
 #include "requests/high_stream.h"
+#include "requests/high_waits.h"
 #include "requests/request_headroom.h"
 #include "requests/rest_time.h"
 #include "requests/wake_trace.h"
@@ -50,7 +51,10 @@ public:
 
   /// Sets the slot in which other processes see this process's scopes; nullptr: none. Call it while
   /// no scope is open, since a scope must be counted out where it was counted in.
-  void publishTo(ArenaSlot *slot) { published = slot; }
+  void publishTo(ArenaSlot *slot) {
+    published = slot;
+    waited.publishTo(slot);
+  }
 
   /// Records in a trace when scopes woke the high priority and when the last scope was closed.
   WakeTrace &wakeTrace() { return traced; }
@@ -69,7 +73,6 @@ public:
   /// the device about the stream; work still on it counts as over.
   void release(HighStream &stream);
   HighStream *find(std::uint64_t number) const { return streams.find(number); }
-  std::size_t streamCount() const { return streams.size(); }
 
   /// Put these around every call that puts work on the stream; endCall() even if the call fails.
   Result<void> beginCall(HighStream &stream) {
@@ -112,6 +115,8 @@ public:
     Waiting during(*this, stream);
     during.isOver = wait();
   }
+  /// The waits for streams' work.
+  HighWaits &waits() { return waited; }
   /// Closes the stream's implicit scope even if work is on the stream.
   void abandon(HighStream &stream);
 
@@ -128,17 +133,15 @@ public:
   Nanoseconds untilRest() const;
   /// Write statistics to the slot, if there is one: the number of calls; a request's duration.
   void noteCalls();
-  void noteRequest(Nanoseconds took, bool missedDeadline = false) {
+  /// `wasCounted`: false for a request that was over before any other thread could see it.
+  void noteRequest(Nanoseconds took, bool missedDeadline = false, bool wasCounted = true) {
     ArenaSlot *slot = published;
     if (!slot)
       return;
     slot->addRequest(took);
     if (missedDeadline)
       slot->add(ArenaCounter::MissedDeadlines);
-  }
-  /// Counts a request that was over before any other thread could see it.
-  void noteUncounted() {
-    if (ArenaSlot *slot = published)
+    if (!wasCounted)
       slot->add(ArenaCounter::Requests);
   }
   /// Whether any stream's implicit scope is open; monitor() has to close it.
@@ -202,6 +205,7 @@ private:
   std::atomic<std::uint64_t> scopeChanges{0};
   // Written once a request; the dispatcher's thread reads it all the time.
   alignas(64) std::atomic<std::int64_t> lastSynchronised{never}; ///< of all streams
+  HighWaits waited;                                              ///< likewise
   // Used only by the monitor's thread.
   alignas(64) std::int64_t restLookedFor = never; ///< lastSynchronised that monitor() has handled
   std::int64_t watchedFor = never;                ///< lastSynchronised that watch() has handled
