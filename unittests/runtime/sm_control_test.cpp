@@ -172,6 +172,22 @@ TEST_CASE("SMs beside requests: of two kinds of requests more are needed to know
   CHECK(served.serve(control, goal, 1024) != 0);
 }
 
+TEST_CASE("SMs beside requests: another load is learnt anew") {
+  SmControl::Goal goal{1.25, 0ns, true};
+  SmControl control;
+  Served served;
+  served.slowdown = 0.3;
+  std::uint32_t before = served.serve(control, goal, 300);
+  REQUIRE(before > 32);
+  served.alone = 4ms;
+  served.period = 40ms;
+  int aside = 0; // far too late: nothing is known of such requests
+  for (int i = 0; i < 64; ++i)
+    aside += served.serve(control, goal, 1) == 0 ? 1 : 0;
+  CHECK(aside >= 32);
+  CHECK(served.serve(control, goal, 300) == before); // the old load's failure does not count
+}
+
 TEST_CASE("SMs beside requests: a later run begins with the number that was found") {
   SmControl::Goal loose{1.25, 0ns, true}, tight{1.1, 0ns, true};
   SmControl control;

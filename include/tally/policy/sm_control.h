@@ -31,10 +31,9 @@ namespace tally {
 ///    the SMs that it lacks, and allows for that.
 ///  - The number at most doubles, while the slowdown that is to be expected is allowed. It shrinks
 ///    when the slowdown is not allowed.
-///  - Sharing has to pay. With a slowdown s, on a part p of the SMs, a busy time B costs
-///  best-effort
-///    work s * B * (1 - p), and two yields. Alone it costs B, or B * (1 - least). So requests that
-///    fill the device are not shared with, unless they come one after the other without a queue.
+///  - Sharing has to pay. With a slowdown s, on a part p of the SMs, a busy time B takes the time
+///    s * B * (1 - p) and two yields from best-effort work. Alone it takes B, or B * (1 - least).
+///    So requests that fill the device are not shared with, unless they come without a queue.
 ///  - A window in which best-effort work had little to do says nothing.
 ///  - Where requests queue, and leave so little time that a trial could make the queue grow, there
 ///    is no trial.
@@ -126,10 +125,7 @@ private:
     double unsure = 1 + facts.error + alone.error;
     bool isSlow = !isKnown || slowdown > unsure * allowed(goal);
     if (isLate || isFar || isSlow)
-      return fail(now,
-                  good < level         ? good
-                  : level > first(now) ? level - 1
-                                       : 0,
+      return fail(now, slowdown > 1.5 * allowed(goal) ? 0 : smaller(now),
                   isLate || isFar ? betweenTrials : betweenTrials / 16);
     if (!pays(now, goal, std::max(usual / unsure, 1.0)))
       return fail(now, 0, betweenTrials);
@@ -141,17 +137,26 @@ private:
     found.note(alone.middle, {level * now.leastSms, usual});
     begin(now, grown(now, goal, usual));
   }
+  /// The number of steps to go back to from one that is too large.
+  std::uint32_t smaller(const Snapshot &now) const {
+    if (good < level)
+      return good;
+    return level > first(now) ? level - 1 : 0;
+  }
   /// Whether the middle is known well enough to judge by it.
   bool isSure(const BusyFacts &facts, const Goal &goal) const {
     return facts.error <= (allowed(goal) - 1) / 3;
   }
-  /// Windows alone of the same load are put together, so that their middle becomes surer.
+  /// Windows alone of the same load are put together, so that their middle becomes surer. What
+  /// failed beside another load may be tried beside this one.
   void noteAlone(const BusyFacts &facts) {
     double known = alone.middle, error = 3 * facts.error * facts.middle;
     alone = facts;
     if (known > 0 && std::abs(known - facts.middle) < error) {
       alone.middle = (3 * known + facts.middle) / 4;
       alone.error = facts.error / 2;
+    } else if (std::abs(known - facts.middle) > known / 4) {
+      failed = UINT32_MAX;
     }
   }
   /// Heavy busy times may be rare: a window may have none. And a load changes. `slowdown`: of all
