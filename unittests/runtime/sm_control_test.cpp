@@ -255,6 +255,8 @@ TEST_CASE("a window of busy times: what it says of usual and of heavy ones") {
   CHECK(facts.middle == 4.5);
   CHECK(facts.usual == 6);
   CHECK(facts.longest == 14);
+  CHECK(window.facts(2, 13).longest == 7);
+  CHECK(window.facts(2, 0.5).longest == 14);
   CHECK(facts.error == doctest::Approx(1.5 * std::sqrt(1.25 / 4) / 4.5));
   CHECK(facts.heavyNumber == 1.0 / 8);
   CHECK(facts.heavyPart == doctest::Approx(14.0 / 42));

@@ -150,6 +150,13 @@ TEST_CASE("slo: beside a generation whose prompts are long steps that fill the d
       CHECK(lateness(outcome) <= factor);
       CHECK(outcome.bestEffort() >= gain * strict.bestEffort());
     }
+    // The target is for the steps: the prompts miss it alone.
+    double target = 1.4 * static_cast<double>(step.count());
+    scenario.policy = "slo:queues=0,target-us=" + std::to_string(target / 1000);
+    Outcome outcome = run(scenario);
+    CHECK(outcome.p50() <= target);
+    CHECK(lateness(outcome) <= 1.25);
+    CHECK(outcome.bestEffort() >= 2 * strict.bestEffort());
   }
 }
 

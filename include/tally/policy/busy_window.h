@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 namespace tally {
@@ -22,7 +23,7 @@ struct BusyFacts {
   double error = 1;       ///< of `middle`, one standard deviation over `middle`
   double usual = 0;       ///< the longest of the middle half
   double shortest = 0;    ///< of all
-  double longest = 0;     ///< of all
+  double longest = 0;     ///< of those within the limit; of all where none is
   double heavyNumber = 0; ///< part of the busy times that are heavy, 0 to 1
   double heavyPart = 0;   ///< part of all busy time that is of heavy ones, 0 to 1
   double unseenPart = 0;  ///< part of all busy time in which these have not shown yet, 0 to 1
@@ -39,8 +40,8 @@ public:
   std::size_t size() const { return times.size(); }
 
   /// What the busy times say; there has to be at least 1. It shows after `shows` times the usual
-  /// one that one is not usual, above 1.
-  BusyFacts facts(double shows) {
+  /// one that one is not usual, above 1. `limit`: nanoseconds.
+  BusyFacts facts(double shows, double limit = std::numeric_limits<double>::infinity()) {
     std::sort(times.begin(), times.end());
     std::size_t from = times.size() / 4, to = times.size() - from;
     BusyFacts facts;
@@ -57,7 +58,8 @@ public:
     facts.error = ofTrimming * std::sqrt(variance / count) / facts.middle;
     facts.usual = times[to - 1];
     facts.shortest = times.front();
-    facts.longest = times.back();
+    auto within = std::upper_bound(times.begin(), times.end(), limit);
+    facts.longest = within == times.begin() ? times.back() : *(within - 1);
     for (double each : times) {
       all += each;
       if (each > BusyFacts::heavy * facts.usual) {

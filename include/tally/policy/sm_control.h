@@ -57,7 +57,7 @@ struct SmControl {
   struct Goal {
     /// Latencies over those of the server alone, 1 or more; 0: by `target`.
     double factor = 0;
-    /// What 99 of 100 busy times may take at most.
+    /// What 99 of 100 busy times may take at most, of those that keep it alone.
     std::chrono::nanoseconds target{0};
     /// Whether requests queue: then one that is slower makes those behind it late as well.
     bool queues = true;
@@ -96,18 +96,21 @@ struct SmControl {
 private:
   void judge(const Snapshot &now, const Goal &goal) {
     std::size_t count = times.size();
-    bool isLate = goal.factor == 0 && longer >= 3 && 50 * longer > count;
+    bool isLate = isTooLate(goal);
     if (count != 4 && count % (window / 4) != 0 && !isLate)
       return;
     if (windowsSoFar == 0)
       busy = busyNow();
-    BusyFacts facts = times.facts(heavyAfter(goal));
+    BusyFacts facts = goal.factor == 0 ? times.facts(heavyAfter(goal), targetOf(goal))
+                                       : times.facts(heavyAfter(goal));
     bool isKnown = count >= window && isSure(facts, goal);
     bool isWhole = isKnown || count >= 32 * window;
     if (level == 0) {
       if (!isWhole)
         return;
       noteAlone(facts);
+      lateAlone += (windowsSoFar == 0 ? 1 : 1.0 / 8) *
+                   (static_cast<double>(longer) / static_cast<double>(count) - lateAlone);
       noteWindow(facts, 1);
       windows = good = 0;
       return begin(now, isLate || !isKnown ? 0 : start(now, goal));
@@ -137,6 +140,14 @@ private:
     found.note(alone.middle, {level * now.leastSms, usual});
     begin(now, grown(now, goal, usual));
   }
+  /// Whether clearly more busy times miss the target than alone: one in fifty more.
+  bool isTooLate(const Goal &goal) const {
+    if (goal.factor != 0)
+      return false;
+    auto count = static_cast<double>(times.size()), late = static_cast<double>(longer);
+    return late >= 3 + 1.5 * lateAlone * count && late > (lateAlone + 0.02) * count;
+  }
+  static double targetOf(const Goal &goal) { return static_cast<double>(goal.target.count()); }
   /// The number of steps to go back to from one that is too large.
   std::uint32_t smaller(const Snapshot &now) const {
     if (good < level)
@@ -230,7 +241,7 @@ private:
   double allowed(const Goal &goal) const {
     double factor = goal.factor;
     if (factor == 0)
-      factor = static_cast<double>(goal.target.count()) / std::max(alone.longest, 1.0);
+      factor = targetOf(goal) / std::max(alone.longest, 1.0);
     factor = std::max(1 + (factor - 1) * caution, 1.0);
     return goal.queues ? factor / (1 - busy + factor * busy) : factor;
   }
@@ -289,6 +300,7 @@ private:
   BusyWindow times;
   FoundSms found;
   std::uint64_t longer = 0; // those above the target
+  double lateAlone = 0;     // part of the busy times above the target, in recent windows alone
   BusyFacts alone;          // of the last window alone
   double busy = 1;          // part of the time in it
   // Of busy times, in the mean of recent windows (BusyFacts).
