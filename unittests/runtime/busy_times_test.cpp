@@ -19,11 +19,11 @@ struct Spy {
 struct Watched {
   Snapshot seen;
   Harness harness{1, {Kind::Guard}, spy()};
-  std::optional<LaneStream> stream;
+  std::unique_ptr<LaneStream> stream;
 
   Watched() {
     // Work that waits: so the dispatcher asks the policy in each step.
-    stream.emplace(**harness.dispatcher->assignLane());
+    stream = std::make_unique<LaneStream>(**harness.dispatcher->assignLane());
     REQUIRE(harness.high->beginRequest());
     Operation operation;
     operation.type = Operation::Type::Call;
