@@ -116,6 +116,33 @@ TEST_CASE("a request that was open before there was best-effort work holds it ba
   CHECK(eventually([&] { return cell == Harness::mixed(0, 3, 2); }));
 }
 
+TEST_CASE("a wait for a stream, for an event or for the device ends a busy time") {
+  Requests h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t lowCell = 0, cell = 0;
+  h.launch(low, &lowCell, 1, 1); // starts the engine
+  CHECK(h.synchronize(low) == cudaSuccess);
+  runtime::HighWaits &waits = h.hooks.served().activity()->scopes().waits();
+  CHECK(waits.count() == 0); // that was best-effort work
+  cudaEvent_t event = h.event();
+  // The dispatcher's thread may see the stream idle as well.
+  auto isCounted = [&](auto wait) {
+    CHECK(h.launch(high, &cell, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+    h.record(event, high);
+    std::uint64_t before = waits.count();
+    CHECK(wait() == cudaSuccess);
+    return waits.count() > before;
+  };
+  CHECK(isCounted([&] { return h.hooks.events().synchronize(h.cuda.api(), event); }));
+  CHECK(isCounted([&] { return h.hooks.synchronizeDevice(h.cuda.api()); }));
+  CHECK(isCounted([&] { return h.synchronize(high); }));
+  std::uint64_t all = waits.count();
+  CHECK(h.synchronize(high) == cudaSuccess); // nothing new
+  // A thread without high-priority work waits for something else.
+  std::thread([&] { CHECK(h.hooks.synchronizeDevice(h.cuda.api()) == cudaSuccess); }).join();
+  CHECK(waits.count() == all);
+}
+
 TEST_CASE("default streams are named as others are") {
   Requests h;
   cudaStream_t low = h.stream(0), apart = h.stream(-1);

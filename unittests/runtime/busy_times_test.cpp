@@ -100,6 +100,20 @@ TEST_CASE("waits within a scope tell its requests apart") {
   CHECK(watched.seen.busyLast == 90us);
 }
 
+TEST_CASE("two waits one behind the other end one request") {
+  Watched watched;
+  watched.pass(100us);
+  watched.wait();
+  watched.pass(2us);
+  watched.wait();
+  CHECK(watched.seen.busyPeriods == 1);
+  CHECK(watched.seen.busyLast == 100us);
+  watched.pass(50us);
+  watched.wait();
+  CHECK(watched.seen.busyPeriods == 2);
+  CHECK(watched.seen.busyLast == 50us);
+}
+
 TEST_CASE("several waits between two looks share the time") {
   Watched watched;
   watched.harness.now += 90us;

@@ -1,7 +1,8 @@
 /**
  * @file
- * A quantity that grows by steps while high-priority work does not suffer, and shrinks by a factor
- * when it does. The policies rate, partition and slo use it.
+ * AdditiveControl: a quantity that grows by steps while high-priority work does not suffer, and
+ * shrinks by a factor when it does. The policies rate, partition and slo use it. TimeAccount: the
+ * time that best-effort work has earned.
  */
 #ifndef TALLY_POLICY_ADDITIVE_CONTROL_H
 #define TALLY_POLICY_ADDITIVE_CONTROL_H
@@ -67,6 +68,28 @@ private:
   double baseline = 0; // ns
   std::uint64_t seen = 0;
   std::optional<std::chrono::nanoseconds> last;
+};
+
+/// The time that best-effort work has earned, less the time for which it had the device. The
+/// policies rate and slo use it. One thread at a time.
+class TimeAccount {
+public:
+  /// Nanoseconds that best-effort work has earned since the last call, at `rate` nanoseconds in
+  /// each nanosecond, less those for which it had the device; 0 at the first call. Reads now and
+  /// bestEffortRan.
+  double change(const Snapshot &now, double rate) {
+    double gained = 0;
+    if (last)
+      gained = static_cast<double>((now.now - *last).count()) * rate -
+               static_cast<double>((now.bestEffortRan - ran).count());
+    last = now.now;
+    ran = now.bestEffortRan;
+    return gained;
+  }
+
+private:
+  std::optional<std::chrono::nanoseconds> last;
+  std::chrono::nanoseconds ran{0};
 };
 
 } // namespace tally

@@ -9,6 +9,9 @@
 #include "tally/policy/additive_control.h"
 #include "tally/policy/sm_control.h"
 
+#include <string>
+#include <string_view>
+
 namespace tally {
 
 /// Best-effort work always has the part `least` of the SMs, high-priority work the part 1 - `most`.

@@ -7,7 +7,6 @@
 #define TALLY_POLICY_RATE_POLICY_H
 
 #include "tally/policy/additive_control.h"
-#include "tally/policy/time_account.h"
 
 #include <algorithm>
 #include <optional>

@@ -8,10 +8,11 @@
 
 #include "tally/policy/additive_control.h"
 #include "tally/policy/sm_control.h"
-#include "tally/policy/time_account.h"
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace tally {
 

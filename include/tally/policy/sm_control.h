@@ -5,9 +5,8 @@
 #ifndef TALLY_POLICY_SM_CONTROL_H
 #define TALLY_POLICY_SM_CONTROL_H
 
-#include "tally/policy/busy_window.h"
-#include "tally/policy/found_sms.h"
 #include "tally/policy/policy.h"
+#include "tally/policy/sm_measurements.h"
 
 #include <algorithm>
 #include <cmath>

@@ -16,6 +16,7 @@
 #include "state/requests.h"
 #include "state/settings.h"
 #include "state/streams.h"
+#include "state/thread_state.h"
 #include "work/api_device.h"
 
 #include <atomic>
@@ -51,6 +52,7 @@ public:
     // A wake writes on a stream of tally's own; the driver-level hook must not take that stream for
     // the program's.
     InHook inside;
+    threadState.launchedHigh = true;
     runtime::HighStream *high = highOf(stream);
     bool counted = high && highPriority->countCall(*high);
     bool marks = stream.kind == StreamKind::PerThread && isWaitedFor();
@@ -73,6 +75,11 @@ public:
   /// Shows how long a request took. The request need not have been counted here.
   void noteRequest(bool wasCounted, runtime::Nanoseconds took, bool missedDeadline) {
     highPriority->noteRequest(took, missedDeadline, wasCounted);
+  }
+  /// The calling thread has waited for an event or for the device: its request's work is over.
+  void noteWait() {
+    if (threadState.launchedHigh)
+      highPriority->waits().note(runtime::SteadyClock()());
   }
   /// Whether work that the calling thread waits for must not yield to high-priority work.
   bool isUrgent() const;

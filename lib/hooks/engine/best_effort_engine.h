@@ -62,7 +62,6 @@ public:
     std::uint64_t ahead = orderedAhead(stream);
     if (!work->isOverUpTo(ahead))
       work->waitUpTo(ahead, true);
-    threadState.launchedHigh = true;
     auto result = activity.pass(stream, call, recordsEvent);
     if (stream.kind != StreamKind::NonBlocking)
       device.noteCall(stream);

@@ -85,7 +85,10 @@ public:
     if (BestEffortEngine *now = served.engine())
       now->wait(events.recordOf(event));
     InHook inside;
-    return served.withDeferred(call());
+    cudaError_t status = call();
+    if (Activity *shared = served.activity())
+      shared->noteWait();
+    return served.withDeferred(status);
   }
   template <class Call>
   cudaError_t destroy(const CudaApi &api, cudaEvent_t event, const Call &call) {

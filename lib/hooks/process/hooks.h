@@ -102,8 +102,10 @@ public:
   template <class Call> cudaError_t synchronizeDevice(const Call &call) {
     InHook inside;
     cudaError_t status = callRules.drained(call);
-    if (Activity *shared = servedDevice.activity())
+    if (Activity *shared = servedDevice.activity()) {
       shared->noteAtRest();
+      shared->noteWait();
+    }
     return servedDevice.withDeferred(status);
   }
   cudaError_t synchronizeDevice(const CudaApi &api) {

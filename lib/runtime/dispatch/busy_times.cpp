@@ -11,6 +11,8 @@ namespace {
 /// How long a scope stays open at most after its last wait, with the time until the dispatcher
 /// closes it. A server that waits for nothing more than this after a wait has no other request.
 constexpr Nanoseconds mostBehindWait = 4 * RestTime::longest;
+/// No request is as short. A program that waits for two streams, one after the other, ends one.
+constexpr Nanoseconds shortestRequest = std::chrono::microseconds(5);
 
 } // namespace
 
@@ -34,7 +36,8 @@ void BusyTimes::observe(const DeviceControl &control, const HighWaits &own,
   if (isOpen && ended != 0) {
     Nanoseconds at = ownWaits != ownSeen ? own.last() : now.now;
     at = std::clamp(at, from, std::max(now.now, from));
-    record((at - from) / static_cast<std::int64_t>(ended));
+    if (Nanoseconds each = (at - from) / static_cast<std::int64_t>(ended); each > shortestRequest)
+      record(each);
     from = at;
     hasWaited = true;
   }
