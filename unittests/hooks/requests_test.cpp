@@ -127,9 +127,9 @@ TEST_CASE("a wait for a stream, for an event or for the device ends a busy time"
   cudaEvent_t event = h.event();
   // The dispatcher's thread may see the stream idle as well.
   auto isCounted = [&](auto wait) {
+    std::uint64_t before = waits.count();
     CHECK(h.launch(high, &cell, 1, 1, &Harness::plainSymbol) == cudaSuccess);
     h.record(event, high);
-    std::uint64_t before = waits.count();
     CHECK(wait() == cudaSuccess);
     return waits.count() > before;
   };
