@@ -154,7 +154,8 @@ TEST_CASE("waits in other processes tell requests apart as well, also where one 
   CHECK(watched.seen.busyLast == 21us);
 }
 
-TEST_CASE("a stream that was waited for is a wait; a wait for no new calls is none") {
+TEST_CASE(
+    "a wait for a stream counts; a wait for no new calls, and a look of the monitor, do not") {
   Watched watched;
   Result<StreamId> id = watched.harness.device.createStream(StreamPriority::High);
   REQUIRE(id);
@@ -170,4 +171,14 @@ TEST_CASE("a stream that was waited for is a wait; a wait for no new calls is no
     CHECK(watched.harness.high->waits().count() == before + 1 + static_cast<std::uint64_t>(i));
     CHECK(watched.harness.high->waits().last() == watched.harness.now);
   }
+  // The monitor sees that a call is over, and the program waits for the call later.
+  REQUIRE(watched.harness.high->endRequest());
+  REQUIRE(watched.harness.high->beginCall(**stream));
+  watched.harness.high->endCall(**stream);
+  REQUIRE(watched.harness.device.synchronize(*id));
+  watched.pass(100us);
+  CHECK((*stream)->isOver());
+  CHECK(watched.harness.high->waits().count() == before + 3);
+  REQUIRE(watched.harness.high->synchronize(**stream));
+  CHECK(watched.harness.high->waits().count() == before + 4);
 }

@@ -196,7 +196,8 @@ void Reader::readAll(EnvironmentSettings &settings) {
       settings.emulator.isOn; // on a GPU a waiting stream delays others' launches
   readChoice("TALLY_STREAM_WAITS", settings.streamWaits, "on", "off");
   readChoice("TALLY_COPY_KERNELS", settings.copyKernels, "on", "off");
-  readChoice("TALLY_GREEN_CONTEXTS", settings.greenContexts, "on", "off");
+  if (isSet("TALLY_GREEN_CONTEXTS"))
+    readChoice("TALLY_GREEN_CONTEXTS", settings.greenContexts.emplace(), "on", "off");
   readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
   readChoice("TALLY_PROFILE", settings.variants.areProfiled, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);

@@ -28,9 +28,10 @@ struct HighStream {
   std::atomic<std::uint64_t> ownBegun{0}, ownMade{0}; ///< the owner's launches; it alone writes
   std::atomic<std::uint64_t> synchronised{0};         ///< calls made that are known to be over
   std::atomic<std::int64_t> synchronisedAt{0};        ///< when these were seen to be over, about
-  std::atomic<std::uint32_t> waiting{0}; ///< threads that wait for the stream with their own call
-  std::atomic<bool> launches{false};     ///< kernels were launched; Headroom counts the stream
-  std::atomic<bool> isNamed{false};      ///< a request has named it: it needs no time to rest
+  std::atomic<std::uint64_t> waitedFor{0}; ///< of them, those that the program waited for
+  std::atomic<std::uint32_t> waiting{0};   ///< threads that wait for the stream with their own call
+  std::atomic<bool> launches{false};       ///< kernels were launched; Headroom counts the stream
+  std::atomic<bool> isNamed{false};        ///< a request has named it: it needs no time to rest
 
   Calls calls() const;
   /// Whether all calls so far are known to be over.

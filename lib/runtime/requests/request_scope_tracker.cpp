@@ -139,7 +139,6 @@ void RequestScopeTracker::noteSynchronised(HighStream &stream, std::uint64_t mad
   while (known < made && !stream.synchronised.compare_exchange_weak(known, made)) {
   }
   lastSynchronised.store(now);
-  waited.note(Nanoseconds(now));
 }
 
 void RequestScopeTracker::abandon(HighStream &stream) {

@@ -167,7 +167,7 @@ private:
     }
     ~Waiting() {
       if (isOver)
-        scopes.noteSynchronised(stream, made);
+        scopes.noteWaited(stream, made);
       stream.waiting.fetch_sub(1); // after noting, so that the device need not be asked
     }
     Waiting(const Waiting &) = delete;
@@ -179,6 +179,13 @@ private:
     bool isOver = false;
   };
 
+  /// The program has waited for the first `made` calls on the stream. A wait for no new calls does
+  /// not count; the monitor may have seen before that they are over.
+  void noteWaited(HighStream &stream, std::uint64_t made) {
+    noteSynchronised(stream, made);
+    if (stream.waitedFor.exchange(made, std::memory_order_relaxed) < made)
+      waited.note(control.now());
+  }
   /// Notes that the first `made` calls on the stream are known to be over.
   void noteSynchronised(HighStream &stream, std::uint64_t made);
   bool isCountedAt(std::uint64_t word) const {
