@@ -108,8 +108,8 @@ private:
       if (!isWhole)
         return;
       noteAlone(facts);
-      lateAlone += (windowsSoFar == 0 ? 1 : 1.0 / 8) *
-                   (static_cast<double>(longer) / static_cast<double>(count) - lateAlone);
+      lateAlone +=
+          weight() * (static_cast<double>(longer) / static_cast<double>(count) - lateAlone);
       noteWindow(facts, 1);
       windows = good = 0;
       return begin(now, isLate || !isKnown ? 0 : start(now, goal));
@@ -172,12 +172,14 @@ private:
   /// Heavy busy times may be rare: a window may have none. And a load changes. `slowdown`: of all
   /// busy time in the window.
   void noteWindow(const BusyFacts &facts, double slowdown) {
-    double weight = windowsSoFar++ == 0 ? 1 : 1.0 / 8;
-    heavyNumber += weight * (facts.heavyNumber - heavyNumber);
-    heavyPart += weight * (facts.heavyPart - heavyPart);
-    unseenPart += weight * (facts.unseenPart - unseenPart);
-    busy += weight * (busyNow() / slowdown - busy);
+    heavyNumber += weight() * (facts.heavyNumber - heavyNumber);
+    heavyPart += weight() * (facts.heavyPart - heavyPart);
+    unseenPart += weight() * (facts.unseenPart - unseenPart);
+    busy += weight() * (busyNow() / slowdown - busy);
+    ++windowsSoFar;
   }
+  /// Of the newest window in the mean of recent windows.
+  double weight() const { return windowsSoFar == 0 ? 1 : 1.0 / 8; }
   /// The busy part of the window's time so far.
   double busyNow() const {
     return static_cast<double>(active.count()) /
@@ -208,13 +210,12 @@ private:
   }
   /// Whether a trial of `next` steps is allowed, where usual busy times would be slowed by `usual`.
   bool mayHave(const Snapshot &now, const Goal &goal, double usual, std::uint32_t next) const {
-    double part = partOf(now, next) - partOf(now, 0);
     if (partOf(now, next) > most || (next >= failed && now.busyPeriods < retryAt))
       return false;
     if (slowdownOf(now, goal, usual, next) > allowed(goal))
       return false;
     // A trial must not make a queue grow, even where requests suffer twice what they lose in SMs.
-    return level != 0 || !goal.queues || busy * (1 + 2 * part) < 0.92;
+    return level != 0 || !goal.queues || busy * (1 + 2 * takenBy(now, next)) < 0.92;
   }
   /// Goes on with `next` steps. `windowsBetween`: until this number is tried again, where it has
   /// not failed before.
@@ -249,14 +250,12 @@ private:
   double heavyAfter(const Goal &goal) const { return 0.25 + allowed(goal); }
   /// The slowdown of all busy time together, on `of` steps, where usual busy times have this one.
   double totalOf(const Snapshot &now, double usual, std::uint32_t of) const {
-    double taken = partOf(now, of) - partOf(now, 0);
-    return (1 - heavyPart) * usual + heavyPart + unseenPart * taken;
+    return (1 - heavyPart) * usual + heavyPart + unseenPart * takenBy(now, of);
   }
   /// The slowdown that the goal is about: of heavy busy times, or of all of them where one makes
   /// those behind it late, else of usual ones.
   double slowdownOf(const Snapshot &now, const Goal &goal, double usual, std::uint32_t of) const {
-    double taken = partOf(now, of) - partOf(now, 0);
-    double ofHeavy = heavyNumber > enough ? 1 + unseenPart / heavyPart * taken : 1;
+    double ofHeavy = heavyNumber > enough ? 1 + unseenPart / heavyPart * takenBy(now, of) : 1;
     return std::max(goal.queues ? totalOf(now, usual, of) : usual, ofHeavy);
   }
   bool pays(const Snapshot &now, const Goal &goal, double usual) const {
@@ -276,6 +275,10 @@ private:
   std::uint32_t base(const Snapshot &now) const {
     auto steps = static_cast<std::uint32_t>(least * now.smCount) / now.leastSms;
     return (least > 0 ? std::max(steps, 1u) : 0) * now.leastSms;
+  }
+  /// The part of the SMs that `steps` take beyond those of level 0.
+  static double takenBy(const Snapshot &now, std::uint32_t steps) {
+    return static_cast<double>(steps * now.leastSms) / now.smCount;
   }
   double partOf(const Snapshot &now, std::uint32_t of) const {
     return static_cast<double>(base(now) + of * now.leastSms) / now.smCount;
