@@ -76,9 +76,10 @@ public:
   void noteRequest(bool wasCounted, runtime::Nanoseconds took, bool missedDeadline) {
     highPriority->noteRequest(took, missedDeadline, wasCounted);
   }
-  /// The calling thread has waited for an event or for the device: its request's work is over.
-  void noteWait() {
-    if (threadState.launchedHigh)
+  /// The calling thread has waited for an event or for the device, with this result. After success
+  /// its request's work is over.
+  void noteWait(cudaError_t status) {
+    if (status == cudaSuccess && threadState.launchedHigh)
       highPriority->waits().note(runtime::SteadyClock()());
   }
   /// Whether work that the calling thread waits for must not yield to high-priority work.

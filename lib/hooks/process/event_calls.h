@@ -87,7 +87,7 @@ public:
     InHook inside;
     cudaError_t status = call();
     if (Activity *shared = served.activity())
-      shared->noteWait();
+      shared->noteWait(status);
     return served.withDeferred(status);
   }
   template <class Call>

@@ -104,7 +104,7 @@ public:
     cudaError_t status = callRules.drained(call);
     if (Activity *shared = servedDevice.activity()) {
       shared->noteAtRest();
-      shared->noteWait();
+      shared->noteWait(status);
     }
     return servedDevice.withDeferred(status);
   }

@@ -27,11 +27,12 @@ private:
 
   DurationEstimate times;
   Nanoseconds last{0};
-  std::optional<Nanoseconds> woken;          // the last wake that was seen
-  Nanoseconds from{0};                       // begin of the busy time under way
-  std::uint64_t seen = 0, ownSeen = 0;       // waits: all; in this process
-  bool isOpen = false;                       // no end was seen of the activity since `woken`
-  bool hasWaited = false, wasActive = false; // since `woken`; at the last call
+  std::optional<Nanoseconds> woken;    // the last wake that was seen
+  Nanoseconds from{0};                 // begin of the busy time under way
+  std::uint64_t seen = 0, ownSeen = 0; // waits: all; in this process
+  bool isOpen = false;                 // no end was seen of the activity since `woken`
+  bool hasWaited = false;              // since `woken`
+  bool wasActive = true;               // at the last call; before the first one it is not known
 };
 
 } // namespace tally::runtime
