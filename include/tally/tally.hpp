@@ -105,7 +105,7 @@ struct Options {
   std::string device = "cuda";       ///< "cuda" or "emulator"
   Sharing sharing = Sharing::Tally;  ///< mode in which best-effort work shares the GPU
   Policy policy;                     ///< when best-effort work may run
-  std::chrono::nanoseconds bound{0}; ///< longest wait of a request, 1 us to 1 s; 0: 20 us
+  std::chrono::nanoseconds bound{0}; ///< longest wait for a block, 1 us to 1 s; 0: 20 us
   std::string kinds; ///< kinds of variants in the order of preference, "guard,slice"; or "none"
   std::uint32_t smsOfNonPreemptible = 0;   ///< SMs for kernels that cannot yield; 0: all
   std::uint32_t emulatorSms = 0;           ///< emulator: virtual SMs, each one a thread; 0: 2

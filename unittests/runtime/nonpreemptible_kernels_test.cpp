@@ -58,27 +58,27 @@ TEST_CASE("of unknown duration: one at a time") {
   CHECK(timed.sendAll() == 1);
 }
 
-TEST_CASE("short ones are sent ahead up to the bound, and on as they end") {
+TEST_CASE("short ones are sent ahead up to twice the bound, and on as they end") {
   Timed timed(20, 3us);
   timed.learnOne();
   timed.submit(19);
-  // 20 us hold six launches of 3 us.
-  CHECK(timed.sendAll() == 1 + 6);
+  // 40 us hold 13 launches of 3 us.
+  CHECK(timed.sendAll() == 1 + 13);
   // A launch that is over by the clock frees its time before its marker is seen.
   timed.harness.now += 3us;
-  CHECK(timed.sendAll() == 1 + 7);
+  CHECK(timed.sendAll() == 1 + 14);
 }
 
 TEST_CASE("what the host adds to a launch on an idle device is no part of what it takes") {
-  Timed timed(20, 12us);
+  Timed timed(20, 14us);
   timed.harness.device.setLaunchTurn(10us);
   timed.learnOne();
   timed.submit(19);
-  CHECK(timed.sendAll() == 1 + 10); // 20 us: ten launches of 2 us
+  CHECK(timed.sendAll() == 1 + 10); // 40 us: ten launches of 4 us
   // The duration of the launch call does not count as running time either.
   timed.harness.now += 10us;
   CHECK(timed.sendAll() == 1 + 10);
-  timed.harness.now += 2us;
+  timed.harness.now += 4us;
   CHECK(timed.sendAll() == 1 + 11);
 }
 
@@ -93,8 +93,8 @@ TEST_CASE("of several, one may take as long as it does now and then, and not all
   for (int i = 0; i < 10; ++i)
     timed.learnOne();
   timed.submit(14);
-  // 20 us: three launches of 2.3 us, and 11.7 us by which one may take longer.
-  CHECK(timed.sendAll() == 52 + 3);
+  // 40 us: twelve launches of 2.3 us, and 11.7 us by which one may take longer.
+  CHECK(timed.sendAll() == 52 + 12);
 }
 
 TEST_CASE("longer than the bound: the next goes when the one before is about to end") {
@@ -102,9 +102,9 @@ TEST_CASE("longer than the bound: the next goes when the one before is about to 
   timed.learnOne();
   timed.submit(3);
   CHECK(timed.sendAll() == 2);
-  timed.harness.now += 239us;
+  timed.harness.now += 229us;
   CHECK(timed.sendAll() == 2);
-  timed.harness.now += 1us; // 10 us are left, half of the bound
+  timed.harness.now += 1us; // the bound is left
   CHECK(timed.sendAll() == 3);
   CHECK(timed.sendAll() == 3);
 }
@@ -261,7 +261,7 @@ TEST_CASE("random programs with short launches between those without variants ar
 TEST_CASE("two lanes share the bound") {
   // Outlives the lane, which still has an operation on it at the end.
   std::optional<LaneStream> other;
-  Timed timed(3, 15us);
+  Timed timed(3, 25us);
   Harness &harness = timed.harness;
   timed.learnOne();
   other.emplace(**harness.dispatcher->assignLane());
@@ -277,7 +277,7 @@ TEST_CASE("two lanes share the bound") {
   auto bytes = std::as_bytes(std::span(&arguments, 1));
   operation.parameters.assign(bytes.begin(), bytes.end());
   REQUIRE(other->lane.submit(std::move(operation)));
-  CHECK(timed.sendAll() == 2); // 15 us and 15 us exceed 20 us
+  CHECK(timed.sendAll() == 2); // 25 us and 25 us exceed 40 us
   harness.streams.pop_back();
 }
 

@@ -164,6 +164,52 @@ TEST_CASE("a kernel that cannot be confined runs on all SMs if it is short") {
   }
 }
 
+TEST_CASE("on a part of the SMs batches are smaller in proportion") {
+  auto sent = [](const ConfinedSizes &sizes, Dim3 grid) {
+    Harness harness(12, {Kind::Guard},
+                    sizes.empty() ? AnyPolicy() : AnyPolicy(UnconfinedPolicy{0us}), 0, nullptr,
+                    nullptr, 4, 65536, 25, sizes);
+    Program program = Program::launches(40, 1, grid);
+    harness.addStreams(program);
+    for (std::size_t n = 0; n < program.steps.size(); ++n)
+      REQUIRE(harness.submit(program, n));
+    while (harness.statistics().physicalLaunches == 0)
+      harness.dispatcher->step();
+    REQUIRE(harness.high->beginRequest()); // no block of these launches runs: memory is too small
+    return harness.statistics().physicalLaunches;
+  };
+  // Ten launches of an assumed 50 us each, or four of 8,192 blocks.
+  CHECK(sent({}, {24, 1, 1}) == 10);
+  CHECK(sent({}, {8192, 1, 1}) == 4);
+  // Half of the SMs, half of that.
+  CHECK(sent({1}, {24, 1, 1}) == 5);
+  CHECK(sent({1}, {8192, 1, 1}) == 2);
+}
+
+TEST_CASE("a guard whose blocks would leave slowly on a part of the SMs goes as persistent there") {
+  Harness harness(3, {Kind::Persistent, Kind::Guard}, PartitionPolicy(0.5, 0.5), 0, nullptr,
+                  nullptr, 4, 65536, 25, {1});
+  // Four waves on two SMs, eight on one; the harness allows four.
+  Program program = Program::launches(3, 0, {16, 1, 1});
+  harness.addStreams(program);
+  auto launched = [&](Kind kind) {
+    return harness.statistics().launchesByKind[static_cast<std::size_t>(kind)];
+  };
+  REQUIRE(harness.submit(program, 0));
+  finish(harness);
+  CHECK(launched(Kind::Guard) == 1);
+  REQUIRE(harness.high->beginRequest());
+  REQUIRE(harness.submit(program, 1));
+  finish(harness);
+  CHECK(launched(Kind::Persistent) == 1);
+  REQUIRE(harness.high->endRequest());
+  REQUIRE(harness.submit(program, 2));
+  finish(harness);
+  CHECK(launched(Kind::Guard) == 2);
+  CHECK(launched(Kind::Persistent) == 1);
+  CHECK((harness.outcome() == runInOrder(program)));
+}
+
 TEST_CASE("beside a request a persistent launch has the partition's workers") {
   // Two SMs with two blocks each: four workers.
   Harness harness(3, {Kind::Persistent}, PartitionPolicy(0.5, 0.5));

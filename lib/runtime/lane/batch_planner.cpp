@@ -17,8 +17,8 @@ namespace {
 constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 40us;
 /// Assumed duration of a launch of unknown duration.
 constexpr Nanoseconds assumedDuration = 50us;
-/// Most guard blocks of one batch: an empty grid of this many blocks drains in about 25 us on an
-/// H200.
+/// Most guard blocks of one batch on all SMs: an empty grid of this many blocks drains in about 25
+/// us on an H200.
 constexpr std::uint64_t batchGuardBlocks = 32768;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
 /// Launches at least this long are timed, which may take a write by the device.
@@ -27,16 +27,24 @@ constexpr Nanoseconds worthTiming = 100us;
 } // namespace
 
 void BatchPlanner::plan(Batch &batch, const Gate &gate, const Permit &permit) {
-  Budget used;
-  used.decision = permit.decision;
-  used.batchTime = permit.oftenAsked ? batchTimeWhereAsked : batchTime;
-  used.nonPreemptibleLeft = gate.nonPreemptibleLeft();
+  Budget used = budgetOf(gate, permit);
   batch.items.reserve(std::min(pipeline.sendable() - pipeline.sent, StateRing::maxItems));
   for (std::size_t i = pipeline.sent;
        i < pipeline.sendable() && batch.items.size() < StateRing::maxItems; ++i)
     // A heavy item ends its batch: a slice may be followed by more slices of the same operation.
     if (!planItem(i, batch, used) || batch.items.back().heavy)
       return;
+}
+
+/// The batch's limits. On a part of the SMs kernels take longer, and so do guard blocks that leave.
+BatchPlanner::Budget BatchPlanner::budgetOf(const Gate &gate, const Permit &permit) const {
+  Budget budget;
+  budget.decision = permit.decision;
+  budget.nonPreemptibleLeft = gate.nonPreemptibleLeft();
+  std::uint32_t all = core.device.info().smCount, sms = std::min(permit.decision.sms, all);
+  budget.batchTime = (permit.oftenAsked ? batchTimeWhereAsked : batchTime) * sms / all;
+  budget.mostGuardBlocks = batchGuardBlocks * sms / all;
+  return budget;
 }
 
 bool BatchPlanner::addLate(Batch &batch) {
@@ -84,6 +92,8 @@ bool BatchPlanner::planItem(std::size_t index, Batch &batch, Budget &used) {
   if (operation.stream->failed || operation.run.failed || !kinds.prepare(operation)) {
     item.dropped = item.completes = planned = true;
   } else {
+    if (core.streams.confined(used.decision.sms))
+      kinds.fitTo(used.decision.sms, operation);
     item.plan = operation.run.plan;
     item.leavesVariant = isBetweenNonPreemptible(index, batch, used);
     bool yielding = operation.run.progress && operation.run.progress->kind() != Kind::Slice &&
@@ -154,7 +164,7 @@ bool BatchPlanner::planYielding(BatchItem &item, const Batch &batch, Budget &use
   std::uint64_t guardBlocks =
       item.operation->run.progress->kind() == Kind::Guard ? item.launch.shape.grid.count() : 0;
   if (!batch.items.empty() &&
-      (used.time >= used.batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
+      (used.time >= used.batchTime || used.guardBlocks + guardBlocks > used.mostGuardBlocks))
     return false;
   // One write tells all batches under way to pause, so work that pauses does not come behind a
   // wait.

@@ -33,11 +33,12 @@ public:
 private:
   struct Budget {
     Nanoseconds time{0}, batchTime{0};
-    std::uint64_t guardBlocks = 0;
+    std::uint64_t guardBlocks = 0, mostGuardBlocks = 0;
     Decision decision;                 // of the permit
     Nanoseconds nonPreemptibleLeft{0}; // of the gate
   };
 
+  Budget budgetOf(const Gate &gate, const Permit &permit) const;
   bool mayStart(Operation &operation);
   bool planItem(std::size_t index, Batch &batch, Budget &used);
   bool fitsSms(BatchItem &item, std::uint32_t sms) const;

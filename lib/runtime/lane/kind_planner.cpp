@@ -36,14 +36,29 @@ bool KindPlanner::prepare(Operation &operation) {
     core.queue.fail(operation, plan.error());
     return false;
   }
-  operation.run.plan = std::move(*plan);
+  startAs(*plan, operation);
   operation.run.headroomVersion = now.headroomVersion;
-  if (operation.run.plan->kind)
-    operation.run.progress.emplace(
-        *operation.run.plan->kind, shapeForVariants(operation.kernel->facts(), operation.shape),
-        operation.run.plan->sliceBlocks, operation.run.plan->workers,
-        operation.kernel->facts().guardTakesTickets(), operation.run.plan->saveStride);
   return true;
+}
+
+void KindPlanner::startAs(const std::shared_ptr<LaunchPlan> &plan, Operation &operation) {
+  operation.run.plan = plan;
+  if (plan->kind)
+    operation.run.progress.emplace(*plan->kind,
+                                   shapeForVariants(operation.kernel->facts(), operation.shape),
+                                   plan->sliceBlocks, plan->workers,
+                                   operation.kernel->facts().guardTakesTickets(), plan->saveStride);
+}
+
+void KindPlanner::fitTo(std::uint32_t sms, Operation &operation) {
+  OperationRun &run = operation.run;
+  if (!run.progress || run.begun || run.plan->isTried || run.progress->kind() != Kind::Guard)
+    return;
+  double part = static_cast<double>(sms) / core.device.info().smCount;
+  auto plan =
+      operation.kernel->planOnPart(part, run.plan, operation.shape, operation.parameters, rules());
+  if (plan != run.plan)
+    startAs(plan, operation);
 }
 
 PlanRules KindPlanner::rules() const {

@@ -18,6 +18,9 @@ public:
 
   /// Picks the operation's kind at the first call for it. False: its stream has failed.
   bool prepare(Operation &operation);
+  /// For a launch on `sms` of the SMs: picks kind persistent in place of guard, if the guard's
+  /// blocks would leave too slowly there.
+  void fitTo(std::uint32_t sms, Operation &operation);
   /// The plan of a kernel without a choice of kinds: it keeps the kernel's durations.
   std::shared_ptr<LaunchPlan> byIdentity(const Operation &operation);
   /// Grows the save area; call it while no launch uses the area. False where the device has no
@@ -26,6 +29,7 @@ public:
 
 private:
   PlanRules rules() const;
+  static void startAs(const std::shared_ptr<LaunchPlan> &plan, Operation &operation);
   void reconsider(Operation &operation);
   bool isOutdated(const Operation &operation) const;
   void leaveHeadroom(Operation &operation);

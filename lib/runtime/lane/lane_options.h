@@ -27,9 +27,12 @@ struct LaneOptions {
   /// that no state of the half that is entered is in use. Entering a half clears it, so a larger
   /// ring is cleared less often.
   std::size_t halfRing = 1024;
-  /// Longest time that a request may wait: the total time of kernels that cannot yield and are sent
-  /// ahead.
+  /// Longest time that a request may wait for a block.
   Nanoseconds bound{20000};
+  /// Longest total time of kernels that cannot yield and are sent ahead. The host's turn between
+  /// two batches is nearly as long as the bound, so within one bound the device would idle for a
+  /// part of it.
+  Nanoseconds mostAhead() const { return 2 * bound; }
   double boundsToDrain = 3; ///< PlanRules
   /// Percentage of an SM that pausing work leaves free at most; 0: no work pauses.
   std::uint32_t reserve = 25;

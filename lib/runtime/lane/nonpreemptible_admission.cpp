@@ -89,7 +89,7 @@ bool BatchPlanner::planNonPreemptible(BatchItem &item, const Batch &batch, const
   }
   item.launch.shape = operation.shape;
   predict(item);
-  item.heavy = item.predicted > core.options.bound || item.plan->isTried;
+  item.heavy = item.predicted > core.options.mostAhead() || item.plan->isTried;
   if (item.plan->isTried && !batch.items.empty())
     return false;
   return fitsBehind(item, batch, used) && mayUseSms(item, used.decision) &&
@@ -97,13 +97,13 @@ bool BatchPlanner::planNonPreemptible(BatchItem &item, const Batch &batch, const
 }
 
 /// Whether a kernel that cannot yield may come after others, given their remaining time. A request
-/// waits for all of them: for at most the bound, or for one longer kernel.
+/// waits for all of them: for at most mostAhead(), or for one longer kernel.
 bool BatchPlanner::fitsBehind(const BatchItem &item, const Batch &batch, const Budget &used) const {
   Nanoseconds left = sumOf(used.nonPreemptibleLeft, batch.nonPreemptible());
   if (left.count() == 0 ||
-      sumOf(used.nonPreemptibleLeft, batch.nonPreemptible(&item)) <= core.options.bound)
+      sumOf(used.nonPreemptibleLeft, batch.nonPreemptible(&item)) <= core.options.mostAhead())
     return true;
-  return item.predicted != anyDuration && left <= core.options.bound / 2;
+  return item.predicted != anyDuration && left <= core.options.mostAhead() / 2;
 }
 
 /// Whether the policy lets a kernel of the predicted duration go now.

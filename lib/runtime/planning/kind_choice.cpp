@@ -121,6 +121,12 @@ bool KindChoice::has(Kind kind) const {
   return std::any_of(ways.begin(), ways.end(), [&](const auto &way) { return way->kind == kind; });
 }
 
+std::shared_ptr<LaunchPlan> KindChoice::way(Kind kind) const {
+  auto found =
+      std::ranges::find(ways, std::optional(kind), [](const auto &way) { return way->kind; });
+  return found == ways.end() ? nullptr : *found;
+}
+
 void KindChoice::changeWorkers(const LaunchPlan &planned) {
   for (std::shared_ptr<LaunchPlan> &way : ways) {
     if (way->kind != planned.kind || way->leaves == planned.leaves)

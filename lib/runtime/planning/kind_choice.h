@@ -112,6 +112,8 @@ public:
   void settle(std::optional<Kind> kind, Nanoseconds high);
 
   bool has(Kind kind) const;
+  /// The way through `kind`; nullptr if there is none.
+  std::shared_ptr<LaunchPlan> way(Kind kind) const;
   /// Call this when the way through a kind was planned again, to leave another headroom. The
   /// duration of blocks stays known; their cost is measured anew if the number of workers changed.
   void changeWorkers(const LaunchPlan &planned);

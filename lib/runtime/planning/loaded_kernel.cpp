@@ -40,10 +40,10 @@ Nanoseconds timeToWrite(std::uint64_t bytes, const DeviceInfo &device) {
       static_cast<std::int64_t>(bytes / (device.bandwidth == 0 ? usual : device.bandwidth)));
 }
 
-/// Whether a guard's blocks that have not begun leave so soon that the loop and the counter of kind
-/// persistent, which cost each launch 2 us, gain nothing.
-bool drainsSoon(const LaunchPlan &guard, const PlanRules &rules) {
-  auto drain = static_cast<double>(guard.waves) * static_cast<double>(guardLeaves.count());
+/// Whether a guard's blocks that have not begun leave so soon, on `part` of the SMs, that the loop
+/// and the counter of kind persistent, which cost each launch 2 us, gain nothing.
+bool drainsSoon(const LaunchPlan &guard, const PlanRules &rules, double part = 1) {
+  double drain = static_cast<double>(guard.waves * guardLeaves.count()) / part;
   return !rules.limitsSms &&
          drain <= rules.boundsToDrain * static_cast<double>(rules.bound.count());
 }
@@ -344,6 +344,23 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
   if (key.second != 0)
     used.profiles = nullptr;
   return plan(device, shape, key, used);
+}
+
+std::shared_ptr<LaunchPlan> LoadedKernel::planOnPart(double part,
+                                                     const std::shared_ptr<LaunchPlan> &guard,
+                                                     const LaunchShape &shape,
+                                                     std::span<const std::byte> arguments,
+                                                     const PlanRules &rules) const {
+  auto known = plans.find(planKeyOf(shape, arguments));
+  if (known == plans.end() || drainsSoon(*guard, rules, part))
+    return guard;
+  std::shared_ptr<LaunchPlan> persistent = known->second.profile->way(Kind::Persistent);
+  if (!persistent)
+    return guard;
+  // Launches beside requests are not measured.
+  if (!persistent->duration.known() && guard->duration.known())
+    persistent->duration.add(guard->duration.mean());
+  return persistent;
 }
 
 Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,

@@ -86,6 +86,12 @@ public:
   Result<std::shared_ptr<LaunchPlan>> plan(FunctionDevice &device, const LaunchShape &shape,
                                            std::span<const std::byte> arguments,
                                            const PlanRules &rules);
+  /// The plan for a launch on `part` (0 to 1) of the SMs, in place of `guard`, the result of
+  /// plan(): kind persistent, if the guard's blocks would leave too slowly there.
+  std::shared_ptr<LaunchPlan> planOnPart(double part, const std::shared_ptr<LaunchPlan> &guard,
+                                         const LaunchShape &shape,
+                                         std::span<const std::byte> arguments,
+                                         const PlanRules &rules) const;
   /// Call this when a launch took much longer than other launches of its shape: from now on
   /// launches of its sizes are measured and planned by themselves. Sizes: the arguments without the
   /// addresses.

@@ -99,8 +99,8 @@ struct RuntimeOptions {
   Sharing sharing = Sharing::Tally;
   /// When best-effort work may run (docs/reference/policies.md).
   AnyPolicy policy;
-  /// Longest time that a request may wait for best-effort work: the runtime sends ahead kernels
-  /// that cannot yield for at most this time, or a single longer kernel. 1 us to 1 s.
+  /// Longest time that a request may wait for a block of best-effort work. The runtime sends ahead
+  /// kernels that cannot yield for at most twice this time, or a single longer kernel. 1 us to 1 s.
   std::chrono::nanoseconds bound{20000};
   /// Above 0: best-effort kernels that cannot yield run on only this many of the device's SMs (in a
   /// green context). open() fails where the device cannot divide its SMs. Only for Sharing::Tally.
