@@ -164,7 +164,8 @@ typedef struct tally_options {
    * An error with `policy` or `custom_policy`. */
   uint64_t hysteresis_nanoseconds;
   /** Longest time that a request may wait for a block of best-effort work, 1 us to 1 s; 0: 20 us.
-   * Kernels that cannot yield are sent ahead for at most twice this time, or a single longer one. */
+   * Kernels that cannot yield are sent ahead for at most twice this time, or a single longer one.
+   */
   uint64_t bound_nanoseconds;
   /** Kinds of variants in the order of preference, "guard,slice"; NULL: the default of
    * docs/reference/settings.md. "none": kernels are non-preemptible and run while no request is
