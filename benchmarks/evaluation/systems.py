@@ -129,7 +129,7 @@ CUPTI_LIBRARY = os.path.join("..", "kernels", "libcupti_log.so")
 SYSTEMS += [
     *map(mps_share, (10, 75, 90)),
     *map(green_training, (8, 16, 32, 64, 96)),
-    *map(partition, (12, 25, 50, 100)),
+    *map(partition, (12, 25, 37, 50, 75, 100)),
     slo(1.10), slo(1.25), slo(1.10, "-target", SloTarget(1.10)), slo(1.25, "-target", SloTarget(1.25)),
     one_process("tally-traced", "tally, TALLY_TRACE", ("TALLY_TRACE", InFolder("trace.json")), log="trace.json"),
     one_process("tally-cupti", "tally, CUPTI's activity records", ("CUDA_INJECTION64_PATH", BesidePrograms(CUPTI_LIBRARY)),
