@@ -97,13 +97,13 @@ bool BatchPlanner::planNonPreemptible(BatchItem &item, const Batch &batch, const
 }
 
 /// Whether a kernel that cannot yield may come after others, given their remaining time. A request
-/// waits for all of them: for at most mostAhead(), or for one longer kernel.
+/// waits for all of them: for at most mostAhead(), or for one longer kernel and the bound.
 bool BatchPlanner::fitsBehind(const BatchItem &item, const Batch &batch, const Budget &used) const {
   Nanoseconds left = sumOf(used.nonPreemptibleLeft, batch.nonPreemptible());
   if (left.count() == 0 ||
       sumOf(used.nonPreemptibleLeft, batch.nonPreemptible(&item)) <= core.options.mostAhead())
     return true;
-  return item.predicted != anyDuration && left <= core.options.mostAhead() / 2;
+  return item.predicted != anyDuration && left <= core.options.bound;
 }
 
 /// Whether the policy lets a kernel of the predicted duration go now.

@@ -117,10 +117,6 @@ void KindChoice::settle(std::optional<Kind> kind, Nanoseconds high) {
     }
 }
 
-bool KindChoice::has(Kind kind) const {
-  return std::any_of(ways.begin(), ways.end(), [&](const auto &way) { return way->kind == kind; });
-}
-
 std::shared_ptr<LaunchPlan> KindChoice::way(Kind kind) const {
   auto found =
       std::ranges::find(ways, std::optional(kind), [](const auto &way) { return way->kind; });

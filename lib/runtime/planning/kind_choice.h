@@ -111,7 +111,7 @@ public:
   /// Takes over the result of an earlier process, if there is such a way.
   void settle(std::optional<Kind> kind, Nanoseconds high);
 
-  bool has(Kind kind) const;
+  bool has(Kind kind) const { return way(kind) != nullptr; }
   /// The way through `kind`; nullptr if there is none.
   std::shared_ptr<LaunchPlan> way(Kind kind) const;
   /// Call this when the way through a kind was planned again, to leave another headroom. The

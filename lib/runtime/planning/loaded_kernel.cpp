@@ -351,8 +351,10 @@ std::shared_ptr<LaunchPlan> LoadedKernel::planOnPart(double part,
                                                      const LaunchShape &shape,
                                                      std::span<const std::byte> arguments,
                                                      const PlanRules &rules) const {
+  if (drainsSoon(*guard, rules, part))
+    return guard;
   auto known = plans.find(planKeyOf(shape, arguments));
-  if (known == plans.end() || drainsSoon(*guard, rules, part))
+  if (known == plans.end())
     return guard;
   std::shared_ptr<LaunchPlan> persistent = known->second.profile->way(Kind::Persistent);
   if (!persistent)
