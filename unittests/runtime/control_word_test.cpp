@@ -395,15 +395,41 @@ TEST_CASE("an armed wake is a store") {
   REQUIRE(word.advance());
   CHECK(stream.run() == 3);
   CHECK(word.requests() == 3);
-  CHECK(word.hasRequest(2));
   REQUIRE(word.arm());
   word.disarm();
   word.disarm();
   CHECK(stream.run() == 4);
   CHECK(word.requests() == 3);
-  CHECK(!word.hasRequest(3)); // disarm() alone asked launches of epoch 3 to yield
-  CHECK(word.hasRequest(2));
   CHECK(stream.stored == std::vector<std::uint64_t>{1, 2, 3, 4});
+}
+
+TEST_CASE("the request to which a launch yields is told from work that disarm() had yield") {
+  WaitingStream stream;
+  std::int64_t now = 100;
+  ControlWord<WaitingWriter, FakeClock> word{WaitingWriter{&stream}, FakeClock{&now}};
+  word.setTrigger(&stream.trigger);
+  CHECK(!word.requestAfter(0));
+  REQUIRE(word.advance()); // epoch 1
+  REQUIRE(word.requestAfter(0));
+  CHECK(word.requestAfter(0)->epoch == 1);
+  CHECK(word.requestAfter(0)->at == 100ns);
+  REQUIRE(word.arm());
+  now = 200;
+  word.disarm(); // epoch 2
+  CHECK(!word.requestAfter(1));
+  now = 300;
+  REQUIRE(word.advance()); // epoch 3: one request for launches of epochs 1 and 2
+  for (std::uint64_t launch : {1u, 2u}) {
+    REQUIRE(word.requestAfter(launch));
+    CHECK(word.requestAfter(launch)->epoch == 3);
+    CHECK(word.requestAfter(launch)->at == 300ns);
+  }
+  CHECK(!word.requestAfter(3));
+  CHECK(word.requests() == 2);
+  for (int i = 0; i < 100; ++i)
+    REQUIRE(word.advance());
+  CHECK(word.requestAfter(0)->epoch == 40); // the oldest known
+  CHECK(!word.requestAfter(103));
 }
 
 TEST_CASE("wakes that come while a write is armed reach the device") {

@@ -11,19 +11,16 @@ constexpr std::size_t most = 65536;
 } // namespace
 
 std::optional<Nanoseconds> Turnarounds::measure(std::optional<std::uint64_t> oldestBefore) {
-  if (!yieldingEpoch && oldestBefore && control.currentEpoch() > *oldestBefore) {
-    yieldingEpoch = oldestBefore;
-    requestedAt = control.raisedAfter(*oldestBefore);
-  }
-  if (!yieldingEpoch)
+  if (!request && oldestBefore)
+    request = control.requestAfter(*oldestBefore);
+  if (!request)
     return std::nullopt;
+  // Work that was issued before the request has an older epoch.
   std::optional<std::uint64_t> oldest = lanes.oldestUnderWay();
-  if (oldest && *oldest <= *yieldingEpoch)
+  if (oldest && *oldest < request->epoch)
     return std::nullopt;
-  bool isRequested = control.hasRequest(*yieldingEpoch);
-  yieldingEpoch.reset();
-  if (!isRequested)
-    return std::nullopt;
+  Nanoseconds requestedAt = request->at;
+  request.reset();
   Nanoseconds elapsed = options.lane.clock() - requestedAt;
   if (Trace *trace = options.lane.trace) {
     TraceEvent event;

@@ -31,8 +31,7 @@ private:
   const DeviceControl &control;
   const DispatcherOptions &options;
   const LaneTable &lanes;
-  std::optional<std::uint64_t> yieldingEpoch; // oldest epoch under way at the request
-  Nanoseconds requestedAt{0};
+  std::optional<DeviceControl::Request> request; // to which work still yields
   mutable std::mutex mutex;
   std::vector<std::uint64_t> kept; // a ring once it is full
   std::size_t next = 0;

@@ -103,7 +103,7 @@ public:
   void fetchForRaise() const {
     std::uint64_t next = epoch.load(std::memory_order_relaxed) + 1;
     __builtin_prefetch(&active, 1);
-    __builtin_prefetch(&raisedAt[next % raisedAt.size()], 1);
+    __builtin_prefetch(&raisedAt[next % known], 1);
     __builtin_prefetch(&armed);
     __builtin_prefetch(&due);
     if (const std::atomic<std::uint64_t> *word = trigger.load(std::memory_order_relaxed))
@@ -263,17 +263,13 @@ public:
   /// Lets the armed write go: best-effort work on the device yields although no scope wakes. For
   /// any thread; makes no call of the device.
   void disarm() {
-    std::uint64_t next = armed.load();
-    if (next <= epoch.load())
-      return;
-    raisedAt[next % raisedAt.size()].store(clock().count());
-    lastDisarmed.store(next); // before the epoch: hasRequest() is asked after it
-    // Do not advance if a wake has done so meanwhile: no thread would write the epoch after it.
-    if (std::uint64_t now = next - 1; epoch.compare_exchange_strong(now, next)) {
-      disarmed.fetch_add(1);
-      fire(next);
-    } else {
-      lastDisarmed.store(0);
+    // Several threads may call this at a time; one of them advances the epoch.
+    for (std::uint64_t next = armed.load(); next > epoch.load();) {
+      if (disarming.test_and_set())
+        continue;
+      if (next > epoch.load())
+        advanceWithoutRequest(next);
+      disarming.clear();
     }
   }
   /// Tells whether best-effort work may be on the device or ask for a permit; true at first.
@@ -327,24 +323,49 @@ public:
   std::uint64_t currentEpoch() const { return epoch.load(); }
   /// Number of times that best-effort work was asked to yield, without disarm().
   std::uint64_t requests() const { return epoch.load() - disarmed.load(); }
-  /// Whether a request, and not disarm() alone, asked launches of `launchEpoch` to yield; only
-  /// while currentEpoch() is greater.
-  bool hasRequest(std::uint64_t launchEpoch) const {
-    return currentEpoch() > launchEpoch + 1 || lastDisarmed.load() != launchEpoch + 1;
-  }
-  /// When the first request came to which launches of `launchEpoch` yield; only while
-  /// currentEpoch() is greater. Knows the last 64 requests only; for an older one returns the
-  /// oldest of these.
-  Nanoseconds raisedAfter(std::uint64_t launchEpoch) const {
+  /// A request to yield: the epoch that it began, and when it came.
+  struct Request {
+    std::uint64_t epoch = 0;
+    Nanoseconds at{0};
+  };
+  /// The first request to which launches of `launchEpoch` yield; nothing while none has come,
+  /// whether or not disarm() has had them yield. Knows the last 64 epochs only.
+  std::optional<Request> requestAfter(std::uint64_t launchEpoch) const {
     std::uint64_t now = currentEpoch();
-    std::uint64_t first = launchEpoch + 1;
-    if (now - first >= raisedAt.size())
-      first = now - raisedAt.size() + 1;
-    return Nanoseconds(raisedAt[first % raisedAt.size()].load());
+    for (std::uint64_t each = firstKnown(launchEpoch, now); each <= now; ++each)
+      if (madeByDisarm[each % known].load() != each)
+        return Request{each, Nanoseconds(raisedAt[each % known].load())};
+    return std::nullopt;
+  }
+  /// When launches of `launchEpoch` were first asked to yield, by a request or disarm(); only while
+  /// currentEpoch() is greater. Knows the last 64 epochs only; for an older one returns the oldest
+  /// of these.
+  Nanoseconds raisedAfter(std::uint64_t launchEpoch) const {
+    return Nanoseconds(raisedAt[firstKnown(launchEpoch, currentEpoch()) % known].load());
   }
 
 private:
   static constexpr std::int64_t never = INT64_MIN;
+  static constexpr std::size_t known = 64; // epochs
+
+  /// The oldest epoch after `launchEpoch` of which the word still knows the time.
+  static std::uint64_t firstKnown(std::uint64_t launchEpoch, std::uint64_t now) {
+    std::uint64_t oldest = now >= known ? now - known + 1 : 1;
+    return std::max(launchEpoch + 1, oldest);
+  }
+
+  /// For one thread at a time.
+  void advanceWithoutRequest(std::uint64_t next) {
+    raisedAt[next % known].store(clock().count());
+    madeByDisarm[next % known].store(next); // before the epoch, after which requestAfter() looks
+    // Do not advance if a wake has done so meanwhile: no thread would write the epoch after it.
+    if (std::uint64_t now = next - 1; epoch.compare_exchange_strong(now, next)) {
+      disarmed.fetch_add(1);
+      fire(next);
+    } else {
+      madeByDisarm[next % known].store(0);
+    }
+  }
 
   /// Returns the new epoch, if there is one.
   std::optional<std::uint64_t> askToYield(bool mayPause, Nanoseconds at) {
@@ -381,7 +402,7 @@ private:
   std::uint64_t nextEpoch(Nanoseconds at) {
     std::uint64_t now = epoch.load();
     do
-      raisedAt[(now + 1) % raisedAt.size()].store(at.count());
+      raisedAt[(now + 1) % known].store(at.count());
     while (!epoch.compare_exchange_weak(now, now + 1));
     fire(now + 1);
     return now + 1;
@@ -404,14 +425,16 @@ private:
   std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
   std::atomic<std::int64_t> endedAt{never}, wokenAt{never}, pausedSince{0};
   std::atomic<std::uint64_t> pauseCount{0};
-  std::array<std::atomic<std::int64_t>, 64> raisedAt{};
+  std::array<std::atomic<std::int64_t>, known> raisedAt{};
   alignas(line) std::atomic<bool> due{false};
   // Written by the dispatcher's thread: `listening` often, the other members now and then.
   alignas(line) std::atomic<bool> listening{false};
   alignas(line) std::atomic<Pausing> pausing{Pausing::None};
   std::atomic<bool> busy{true};
-  /// The newest armed epoch; how many epochs disarm() has made, and the newest of them.
-  std::atomic<std::uint64_t> armed{0}, disarmed{0}, lastDisarmed{0};
+  /// The newest armed epoch; how many epochs disarm() has made.
+  std::atomic<std::uint64_t> armed{0}, disarmed{0};
+  std::array<std::atomic<std::uint64_t>, known> madeByDisarm{}; // its epochs, of the newest ones
+  std::atomic_flag disarming;
   alignas(line) std::atomic_flag writing;
 };
 
