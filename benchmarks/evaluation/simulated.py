@@ -11,7 +11,7 @@ same repetition, under MPS for tally-mps. The profiler or tally's log listed the
 have variants, with blocks of at most 10 us. Tally's log names the kernels that have variants, and their numbers of
 blocks. The script assumes that RESIDENT of these blocks run on an SM at a time, and that the runtime interrupts
 blocks longer than the bound inside. The host launches at the pace of the plain training's steps. The simulation gets
-no measurement of both loads together. `--keep` writes the scenarios to a folder.
+no measurement of the pair together: FILLS and SLOWDOWN are the same for all pairs. `--keep` writes the scenarios to a folder.
 """
 import argparse
 import json
@@ -31,6 +31,9 @@ ALONE = {"tally-time-slicing": "alone", "tally-mps": "alone-mps",
 BLOCK_US, LAUNCH_US = 10.0, 4.0
 RESIDENT = 4  # blocks of a kernel on an SM at a time
 VARIANTS = ("persistent", "guard", "slice", "checkpoint", "pause")
+# Of requests: best-effort work on a part p of the SMs takes no SMs from them, and slows them down by about SLOWDOWN * p
+# (median of twelve pairs on an H200, with p from 1/4 to 3/4).
+FILLS, SLOWDOWN = 0.05, 0.6
 BETWEEN_US = 1.0  # gap between two kernels of a stream
 
 
@@ -61,7 +64,8 @@ def training(kernels, steps_per_s):
 
 def scenario(alone, kernels):
     arrivals = lateness.arrivals(alone)
-    return {"requests": {"service_us": [max(each, 1) for each in expected.services(arrivals, alone["latency_us"])], "arrivals_us": arrivals},
+    services = [max(each, 1) for each in expected.services(arrivals, alone["latency_us"])]
+    return {"requests": {"service_us": services, "arrivals_us": arrivals, "fills": FILLS, "slowdown": SLOWDOWN},
             "training": training(kernels, alone["alone_steps_per_s"]), "seconds": (arrivals[-1] + 2e4) / 1e6}
 
 

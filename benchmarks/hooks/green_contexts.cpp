@@ -9,6 +9,8 @@
 // of all SMs and then on this stream, the second of which waits for the first. The row `all` has
 // both launches on the stream of all SMs. Medians of N (2000), in microseconds. The program needs a
 // GPU without other work.
+#include "marking_kernel.h"
+
 #include "device/driver_environment.h"
 #include "device/green_context.h"
 
@@ -24,45 +26,7 @@
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Each block marks the SM that it runs on.
-constexpr const char *source = R"(.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry mark(.param .u64 marks) {
-  .reg .b32 %r<3>;
-  .reg .b64 %rd<4>;
-  ld.param.u64 %rd1, [marks];
-  mov.u32 %r1, %smid;
-  mul.wide.u32 %rd2, %r1, 4;
-  add.u64 %rd3, %rd1, %rd2;
-  mov.u32 %r2, 1;
-  st.global.u32 [%rd3], %r2;
-  ret;
-}
-)";
-constexpr std::size_t mostSms = 1024;
-
-[[noreturn]] void fail(const std::string &message) {
-  std::fprintf(stderr, "green_contexts: %s\n", message.c_str());
-  std::exit(1);
-}
-
-void check(cudaError_t status, const char *call) {
-  if (status != cudaSuccess)
-    fail(std::string(call) + ": " + cudaGetErrorString(status));
-}
-
-/// Returns the driver's function of that name; ends the program if the driver has none.
-template <class Function> Function *entry(const char *name) {
-  void *found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  check(cudaGetDriverEntryPointByVersion(name, &found, 12080, cudaEnableDefault, &result), name);
-  if (result != cudaDriverEntryPointSuccess)
-    fail(std::string("the driver has no ") + name);
-  return reinterpret_cast<Function *>(found);
-}
+using namespace marking;
 
 double microseconds(Clock::duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
@@ -71,12 +35,6 @@ double microseconds(Clock::duration time) {
 class Measurement {
 public:
   explicit Measurement(int launches) : launches(launches) {
-    CUmodule module = nullptr;
-    check(cudaMalloc(&marks, mostSms * sizeof(unsigned)), "cudaMalloc");
-    if (entry<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module, source) != CUDA_SUCCESS ||
-        entry<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&kernel, module, "mark") !=
-            CUDA_SUCCESS)
-      fail("the kernel was not loaded");
     check(cudaStreamCreateWithFlags(&all, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
     cudaDeviceProp device{};
@@ -105,48 +63,19 @@ private:
     return free;
   }
 
-  void launch(cudaStream_t stream, unsigned blocks) {
-    void *arguments[] = {&marks};
-    if (launchKernel(kernel, blocks, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr) !=
-        CUDA_SUCCESS)
-      fail("the kernel was not launched");
-  }
-
-  /// The number of SMs on which the blocks of a grid ran that fills the device many times.
-  long smsOf(cudaStream_t stream) {
-    std::vector<unsigned> seen(mostSms);
-    check(cudaMemset(marks, 0, mostSms * sizeof(unsigned)), "cudaMemset");
-    launch(stream, 100000);
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    check(cudaMemcpy(seen.data(), marks, mostSms * sizeof(unsigned), cudaMemcpyDeviceToHost),
-          "cudaMemcpy");
-    return std::count(seen.begin(), seen.end(), 1u);
-  }
-
-  template <class Act> double median(Act act) {
-    std::vector<double> times;
-    for (int i = 0; i < launches; ++i) {
-      auto start = Clock::now();
-      act();
-      times.push_back(microseconds(Clock::now() - start));
-    }
-    std::nth_element(times.begin(), times.begin() + launches / 2, times.end());
-    return times[launches / 2];
-  }
-
   void row(const std::string &name, cudaStream_t stream, double took, double megabytes) {
-    long sms = smsOf(stream);
-    double alone = median([&] {
-      launch(stream, 1);
+    long sms = kernel.smsOf(stream);
+    double alone = median(launches, [&] {
+      kernel.launch(stream, 1);
       check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     });
-    double change = median([&] {
-      launch(all, 1);
+    double change = median(launches, [&] {
+      kernel.launch(all, 1);
       if (stream != all) {
         check(cudaEventRecord(event, all), "cudaEventRecord");
         check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
       }
-      launch(stream, 1);
+      kernel.launch(stream, 1);
       check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     });
     std::printf("%6s %9.0f %8.1f %5ld %11.2f %11.2f\n", name.c_str(), took, megabytes, sms, alone,
@@ -155,11 +84,9 @@ private:
   }
 
   int launches;
-  unsigned *marks = nullptr;
-  CUfunction kernel = nullptr;
+  MarkingKernel kernel;
   cudaStream_t all = nullptr;
   cudaEvent_t event = nullptr;
-  decltype(cuLaunchKernel) *launchKernel = entry<decltype(cuLaunchKernel)>("cuLaunchKernel");
   tally::runtime::GreenStreams streams{[](const char *name) { return entry<void>(name); }};
 };
 

@@ -33,6 +33,8 @@ WAYS = {
     "a stream of a green context": "for _ in range(300): add(green())",
     "the legacy stream and one of a green context in turns": "for _ in range(300):\n"
         "  add(legacy); green().wait_stream(legacy); add(green()); legacy.wait_stream(green())",
+    "streams of two green contexts in turns": "for _ in range(300):\n"
+        "  add(green(64)); green().wait_stream(green(64)); add(green()); green(64).wait_stream(green())",
 }
 OTHER = """
 import ctypes, functools, json, sys, torch
@@ -46,12 +48,12 @@ def call(name, *values):
     if status != 0:
         sys.exit(f"{name}: error {status}")
 @functools.cache
-def green():
-    \"\"\"A stream of a green context of 32 SMs. A resource is 144 bytes (cuda.h: CUdevResource); 1 is the type SM.\"\"\"
+def green(sms=32):
+    \"\"\"A stream of a green context of so many SMs. A resource is 144 bytes (cuda.h: CUdevResource); 1 is the type SM.\"\"\"
     every, part = ctypes.create_string_buffer(144), ctypes.create_string_buffer(144)
     groups, description, context, stream = ctypes.c_uint(1), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     call("cuDeviceGetDevResource", 0, every, 1)
-    call("cuDevSmResourceSplitByCount", part, ctypes.byref(groups), every, None, 0, 32)
+    call("cuDevSmResourceSplitByCount", part, ctypes.byref(groups), every, None, 0, sms)
     call("cuDevResourceGenerateDesc", ctypes.byref(description), part, 1)
     call("cuGreenCtxCreate", ctypes.byref(context), description, 0, 1)
     call("cuGreenCtxStreamCreate", ctypes.byref(stream), context, 1, 0)

@@ -102,6 +102,7 @@ class Systems(unittest.TestCase):
         for name, share in (("mps-25", "25"), ("mps-50", "50")):
             self.assertEqual(systems.BY_NAME[name].trainer, (("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", share),))
             self.assertEqual(systems.BY_NAME[name].server, ())
+        self.assertEqual([each.name for each in systems.BY_NAME.values() if systems.is_share(each)], ["mps-25", "mps-50"])
 
 
 class WithServer(unittest.TestCase):

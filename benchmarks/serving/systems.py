@@ -25,8 +25,16 @@ class System:
         return f"slo:factor={self.slo},queues=0" if self.slo else "priority"
 
 
+SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+
+
 def share(percent):
-    return (("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent),)
+    return ((SHARE, percent),)
+
+
+def is_share(system):
+    """Whether MPS gives the training a part of the SMs."""
+    return SHARE in dict(system.trainer or ())
 
 
 def tally(name, mps):
