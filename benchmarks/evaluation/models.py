@@ -13,6 +13,11 @@ TWELVE = ["bert-graph/resnet50", "gpt2-launches/resnet50", "llama-graph/resnet50
           "llama-launches/gpt2", "resnet50-graph/dlrm", "gpt2-graph/dlrm", "llama-graph/dlrm", "resnet50-graph/unet",
           "bert-launches/unet", "gpt2-graph/unet"]
 
+# CUDA's pairs of the frontier: half with requests that are graphs, each training three times.
+FRONTIER = ["bert-graph/gpt2-training", "gpt2-launches/monte-carlo", "resnet50-graph/dlrm", "bert-launches/resnet50-training",
+            "gpt2-graph/gpt2-training", "resnet50-launches/monte-carlo", "bert-launches/dlrm", "gpt2-graph/resnet50-training",
+            "resnet50-graph/gpt2-training", "bert-graph/monte-carlo", "gpt2-launches/dlrm", "resnet50-launches/resnet50-training"]
+
 
 def launcher_here():
     """The program `tally`: the one in the build folder, else the one of PATH; None if neither exists."""
@@ -26,7 +31,7 @@ class Cuda:
     inference, forms = ["bert", "gpt2", "resnet50"], ["launches", "graph"]
     training = ["gpt2-training", "resnet50-training", "dlrm", "monte-carlo"]
     quick = ["bert-graph/gpt2-training", "gpt2-launches/monte-carlo", "resnet50-graph/dlrm", "bert-launches/resnet50-training"]
-    groups = {}
+    groups = {"frontier": FRONTIER}
     systems, full_systems, quick_systems, system_groups = BY_NAME, DEFAULT, QUICK, GROUPS
     compared = ["alone", "tally-block", "tally-everything", "tally-mps"]
     fewer = 0.2  # factor on the number of requests, for all other systems
