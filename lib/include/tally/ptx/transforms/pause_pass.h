@@ -28,9 +28,9 @@
 //            <says that the worker leaves, which the others wait for>
 //
 // mode, left and turns are registers of tally's, set anew for each virtual block; mode begins as
-// RUN. A poll uses the mode that the poll before has loaded, so no thread waits for the load, and a
-// poll sees a request after two periods at most. Between two strips the thread waits for its load;
-// a strip is five periods long.
+// RUN. A poll uses the mode that the poll before has loaded, so no thread waits for the load. Polls
+// lie two and a half periods apart, so one sees a request after five at most. Between two strips
+// the thread waits for its load; a strip is five periods long (PollRules).
 //
 // Invariants. The polls write only tally's registers and read the control word, so they change
 // nothing of the user's. No thread leaves, so whatever the user's threads wait for, at barriers
