@@ -75,6 +75,9 @@ typedef struct tally_client_report {
   uint64_t memory_quota;    /**< bytes that the process may allocate; 0: no quota */
   uint64_t memory_reserve;  /**< bytes of the device that it leaves free; 0: no reserve */
   uint64_t memory_refusals; /**< allocations refused because of quota or reserve */
+
+  uint64_t confined_launches; /**< best effort: physical launches kept to a part of the SMs */
+  uint64_t confined_sms;      /**< best effort: SMs of the newest of these; 0: none so far */
 } tally_client_report;
 
 /** Returns an empty ::tally_client_report with its size set. */

@@ -50,6 +50,8 @@ std::string clientText(const ClientRow &row) {
     object.add("launches_by_kind", byKind(now.launchesByKind))
         .count("physical_launches", now.physicalLaunches)
         .count("saved_blocks", now.savedBlocks)
+        .count("confined_launches", now.confinedLaunches)
+        .count("confined_sms", now.confinedSms)
         .count("yields", now.yields)
         .rate("yields_per_s", row.yieldsPerSecond)
         .count("requests_to_yield", now.requestsToYield)

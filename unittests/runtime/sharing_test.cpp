@@ -123,11 +123,14 @@ TEST_CASE("beside a request every variant runs on a stream confined to its SMs")
     stepAll(harness);
     CHECK(harness.device.confinedLaunches > 0);
     CHECK(harness.device.confinedLaunches == harness.statistics().physicalLaunches);
+    CHECK(harness.statistics().confinedLaunches == harness.device.confinedLaunches);
+    CHECK(harness.statistics().confinedSms == 1);
     REQUIRE(harness.high->endRequest());
     std::uint64_t beside = harness.device.confinedLaunches;
     finish(harness);
     // Without a request the rest of a launch that yielded uses all SMs.
     CHECK(harness.device.confinedLaunches == beside);
+    CHECK(harness.statistics().confinedLaunches == beside);
     CHECK((harness.statistics().physicalLaunches > beside) == (kernel != 3));
     CHECK((harness.outcome() == runInOrder(program)));
   }
@@ -161,6 +164,7 @@ TEST_CASE("a kernel that cannot be confined runs on all SMs if it is short") {
     stepAll(harness);
     CHECK(harness.statistics().physicalLaunches == (isShort ? 1 : 0));
     CHECK(harness.device.confinedLaunches == 0);
+    CHECK(harness.statistics().confinedSms == 0);
   }
 }
 

@@ -51,6 +51,8 @@ Look busyLook() {
   trainer.launches = 50;
   trainer.launchesByKind = {0, 0, 40, 0, 9};
   trainer.savedBlocks = 77;
+  trainer.confinedLaunches = 12;
+  trainer.confinedSms = 24;
   trainer.yields = 9;
   trainer.turnaround.counts[runtime::Histogram::bucketOf(20us)] = 9;
   trainer.memoryUsed = std::uint64_t{3} << 29;
@@ -152,7 +154,7 @@ TEST_CASE("a frame for people and for scripts") {
       "{\"pid\":8,\"name\":\"trainer\",\"class\":\"best-effort\",\"state\":\"waiting\",\"slot\":1,"
       "\"launches\":50,\"launches_per_s\":25,"
       "\"launches_by_kind\":{\"persistent\":40,\"checkpoint\":9},\"physical_launches\":0,"
-      "\"saved_blocks\":77,\"yields\":9,"
+      "\"saved_blocks\":77,\"confined_launches\":12,\"confined_sms\":24,\"yields\":9,"
       "\"yields_per_s\":4.5,\"requests_to_yield\":0,"
       "\"turnaround_us\":{\"count\":9,\"p50\":19.456,\"p99\":19.456},"
       "\"own_streams\":2,\"own_memory_bytes\":1310720,"

@@ -220,6 +220,8 @@ Totals BestEffortEngine::totals() const {
   sum.savedBlocks = statistics.savedBlocks;
   sum.saveAreasRefused = statistics.saveAreasRefused;
   sum.pauses = statistics.pauses;
+  sum.confined = statistics.confinedLaunches;
+  sum.confinedSms = statistics.confinedSms;
   sum.copiesByKernels = copiesByKernels.load();
   sum.waits = dispatcher->totals().waits;
   sum.requests = activity.controlWord().requests();

@@ -39,6 +39,9 @@ struct Totals {
   std::uint64_t copiesByKernels = 0;
   /// Waits of streams, on the device, for an earlier launch to end.
   std::uint64_t waits = 0;
+  /// Physical launches on a part of the SMs, and the SMs of the newest of them.
+  std::uint64_t confined = 0;
+  std::uint32_t confinedSms = 0;
 };
 
 /// Thread-safe. Never destroyed: threads may use it as long as the process lives.

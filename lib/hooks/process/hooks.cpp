@@ -177,6 +177,9 @@ void Hooks::writeStatistics() {
     line += "; no memory to save blocks of " + text(sum.saveAreasRefused) + " launches in";
   if (sum.pauses != 0)
     line += "; " + text(sum.pauses) + " pauses";
+  if (sum.confined != 0)
+    line += "; " + text(sum.confined) + " launches on a part of the SMs, the last on " +
+            text(sum.confinedSms);
   if (const runtime::Headroom *known = sum.pauses != 0 ? servedDevice.headroom() : nullptr) {
     runtime::Footprint left = known->now();
     line += "; room for requests on an SM: " + text(left.threads) + " threads, " +

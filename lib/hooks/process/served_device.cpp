@@ -5,6 +5,7 @@
 #include "process/process_end.h"
 #include "state/in_hook.h"
 
+#include <algorithm>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -27,6 +28,8 @@ void add(Totals &sum, const Totals &more) {
   sum.pauses += more.pauses;
   sum.copiesByKernels += more.copiesByKernels;
   sum.waits += more.waits;
+  sum.confined += more.confined;
+  sum.confinedSms = std::max(sum.confinedSms, more.confinedSms);
 }
 
 } // namespace

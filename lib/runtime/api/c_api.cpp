@@ -296,6 +296,8 @@ tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *stat
                                known.pauses = now.pauses;
                                known.save_areas_refused = now.saveAreasRefused;
                                known.turnarounds = now.turnaroundNanoseconds.size();
+                               known.confined_launches = now.confinedLaunches;
+                               known.confined_sms = now.confinedSms;
                                fits = toCaller(known, *statistics);
                              });
   return fits ? status : invalid("tally_get_statistics", wrongSize);

@@ -59,6 +59,8 @@ tally_client_report reportOf(const ClientStatus &client) {
   report.memory_quota = client.memoryQuota;
   report.memory_reserve = client.memoryReserve;
   report.memory_refusals = client.memoryRefusals;
+  report.confined_launches = client.confinedLaunches;
+  report.confined_sms = client.confinedSms;
   return report;
 }
 

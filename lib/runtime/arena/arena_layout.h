@@ -57,6 +57,8 @@ enum class ArenaCounter : std::uint32_t {
   OwnStreams,                    ///< streams that best-effort lanes have on the device
   OwnBytes,                      ///< bytes of device memory that best-effort lanes have
   HighWaits,                     ///< waits after which high-priority work was known to be over
+  ConfinedLaunches,              ///< physical launches on a part of the SMs
+  ConfinedSms,                   ///< SMs of the newest of ConfinedLaunches
   BehindAll,
   Turnaround = 32,  ///< a Histogram: from a request to yield until best-effort work was gone
   RequestTime = 208 ///< a RequestHistogram: explicit requests, from their begin to their end

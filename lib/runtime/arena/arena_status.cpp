@@ -87,6 +87,8 @@ ClientStatus statusOf(const ArenaSlotView &slot, Nanoseconds now, bool higherAct
   client.physicalLaunches = value(ArenaCounter::PhysicalLaunches);
   client.yields = value(ArenaCounter::Yields);
   client.savedBlocks = value(ArenaCounter::SavedBlocks);
+  client.confinedLaunches = value(ArenaCounter::ConfinedLaunches);
+  client.confinedSms = value(ArenaCounter::ConfinedSms);
   constexpr auto firstKind = static_cast<std::size_t>(ArenaCounter::LaunchesByKind);
   for (std::size_t i = 0; i < allKinds.size(); ++i)
     client.launchesByKind[i] = slot.statistics[firstKind + i];

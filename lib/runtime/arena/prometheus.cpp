@@ -130,6 +130,11 @@ std::string prometheusText(std::span<const ArenaStatus> arenas) {
   text.byKind("tally_variant_launches_total", "Best-effort launches finished, by kind of variant.");
   text.each("tally_saved_blocks_total", "counter", "Blocks that were saved inside of a loop.",
             Of::BestEffort, count(&ClientStatus::savedBlocks));
+  text.each("tally_confined_launches_total", "counter",
+            "Physical launches on a part of the SMs, beside requests.", Of::BestEffort,
+            count(&ClientStatus::confinedLaunches));
+  text.each("tally_confined_sms", "gauge", "SMs of the newest confined launch.", Of::BestEffort,
+            count(&ClientStatus::confinedSms));
   text.each("tally_yields_total", "counter", "Physical launches that left blocks to run.",
             Of::BestEffort, count(&ClientStatus::yields));
   text.each("tally_requests_to_yield_total", "counter",

@@ -184,6 +184,8 @@ void ArenaLink::note(const LaneTotals &totals) {
   slot->set(ArenaCounter::PhysicalLaunches, totals.physicalLaunches);
   slot->set(ArenaCounter::Yields, totals.yields);
   slot->set(ArenaCounter::SavedBlocks, totals.savedBlocks);
+  slot->set(ArenaCounter::ConfinedLaunches, totals.confinedLaunches);
+  slot->set(ArenaCounter::ConfinedSms, totals.confinedSms);
   slot->set(ArenaCounter::OwnStreams, totals.ownStreams);
   slot->set(ArenaCounter::OwnBytes, totals.ownBytes);
   for (std::size_t i = 0; i < allKinds.size(); ++i)

@@ -245,6 +245,8 @@ void Dispatcher::addTo(Statistics &statistics) const {
   statistics.yields += sums.yields;
   statistics.savedBlocks += sums.savedBlocks;
   statistics.saveAreasRefused += sums.saveAreasRefused;
+  statistics.confinedLaunches += sums.confinedLaunches;
+  statistics.confinedSms = std::max(statistics.confinedSms, sums.confinedSms);
   statistics.pauses += control.pauses();
   statistics.turnaroundNanoseconds = turnarounds.all();
 }

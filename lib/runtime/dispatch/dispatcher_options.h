@@ -26,7 +26,8 @@ struct DispatcherOptions {
 struct LaneTotals {
   KindCounts launchesByKind{};
   std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
-                saveAreasRefused = 0, waits = 0;
+                saveAreasRefused = 0, waits = 0, confinedLaunches = 0;
+  std::uint32_t confinedSms = 0;              ///< the most of any lane's newest confined launch
   std::uint64_t ownStreams = 0, ownBytes = 0; ///< what lanes have on the device now
 };
 

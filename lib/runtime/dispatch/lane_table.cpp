@@ -135,6 +135,8 @@ LaneTotals LaneTable::totals() const {
     sums.savedBlocks += lane->counters().savedBlocks.load();
     sums.saveAreasRefused += lane->counters().saveAreasRefused.load();
     sums.waits += lane->counters().waits.load();
+    sums.confinedLaunches += lane->counters().confinedLaunches.load();
+    sums.confinedSms = std::max(sums.confinedSms, lane->counters().confinedSms.load());
     sums.ownStreams += lane->resources().streams();
     sums.ownBytes += lane->resources().bytes();
   }

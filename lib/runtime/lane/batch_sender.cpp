@@ -212,6 +212,10 @@ Result<void> BatchSender::sendLaunch(Batch &batch, std::size_t index) {
     return Error{facts.name + ": " + launched.error().message};
   operation.run.begun = byVariant;
   countOne(core.counts.physicalLaunches);
+  if (streams.confined(batch.sms) == streams.current()) {
+    countOne(core.counts.confinedLaunches);
+    core.counts.confinedSms.store(batch.sms);
+  }
   if (byVariant && operation.run.progress->kind() == Kind::Slice)
     operation.run.progress->absorb({});
   return {};

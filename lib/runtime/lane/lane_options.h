@@ -65,6 +65,8 @@ struct LaneCounters {
       physicalLaunches{0}, yields{0}, savedBlocks{0},
       saveAreasRefused{0};             ///< no memory for a save area, so a launch took another kind
   std::atomic<std::uint64_t> waits{0}; ///< waits of the stream for an earlier launch
+  std::atomic<std::uint64_t> confinedLaunches{0}; ///< physical launches on streams of some SMs
+  std::atomic<std::uint32_t> confinedSms{0};      ///< of the newest of these; 0: none so far
 
   bool hasLaunched() const { return physicalLaunches.load() != 0; }
 };
