@@ -38,13 +38,17 @@ template <class Function> Function *entry(const char *name) {
   return reinterpret_cast<Function *>(found);
 }
 
+inline double microseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
 /// Calls `act` `count` times, above 0; returns the median of the microseconds that a call took.
 template <class Act> double median(int count, Act act) {
   std::vector<double> times;
   for (int i = 0; i < count; ++i) {
     auto start = Clock::now();
     act();
-    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    times.push_back(microseconds(Clock::now() - start));
   }
   std::nth_element(times.begin(), times.begin() + count / 2, times.end());
   return times[static_cast<std::size_t>(count / 2)];

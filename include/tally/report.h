@@ -77,7 +77,7 @@ typedef struct tally_client_report {
   uint64_t memory_refusals; /**< allocations refused because of quota or reserve */
 
   uint64_t confined_launches; /**< best effort: physical launches kept to a part of the SMs */
-  uint64_t confined_sms;      /**< best effort: SMs of the newest of these; 0: none so far */
+  uint64_t confined_sms; /**< best effort: SMs of a stream's newest, the most of any; 0: none */
 } tally_client_report;
 
 /** Returns an empty ::tally_client_report with its size set. */

@@ -361,7 +361,7 @@ typedef struct tally_statistics {
   uint64_t save_areas_refused;
   uint64_t turnarounds;       /**< turnarounds that tally_turnarounds() can give, 65,536 at most */
   uint64_t confined_launches; /**< physical launches that a policy kept to a part of the SMs */
-  uint64_t confined_sms;      /**< SMs of the newest of these; 0: none so far */
+  uint64_t confined_sms;      /**< SMs of a stream's newest of these, the most of any; 0: none */
 } tally_statistics;
 
 /** Returns statistics that are all zero but the size. */

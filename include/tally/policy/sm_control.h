@@ -31,8 +31,8 @@ namespace tally {
 ///  - The number at most doubles, while the slowdown that is to be expected is allowed. It shrinks
 ///    when the slowdown is not allowed. Before the first trial a part p of the SMs is expected to
 ///    slow requests down by 0.4 * p: on an H200, with twelve pairs of requests and trainings, the
-///    median was 0.65 * p. A trial costs something even if it fails, since requests that are CUDA
-///    graphs stay up to a tenth slower behind kernels of a further stream.
+///    median was 0.65 * p. A trial seems to cost something even if it fails: on an H200 requests
+///    that are CUDA graphs were up to a tenth slower behind it.
 ///  - Sharing has to pay. With a slowdown s, on a part p of the SMs, a busy time B takes the time
 ///    s * B * (1 - p) and two yields from best-effort work. Alone it takes B, or B * (1 - least).
 ///    So requests that fill the device are not shared with, unless they come without a queue.

@@ -39,7 +39,7 @@ struct Totals {
   std::uint64_t copiesByKernels = 0;
   /// Waits of streams, on the device, for an earlier launch to end.
   std::uint64_t waits = 0;
-  /// Physical launches on a part of the SMs, and the SMs of the newest of them.
+  /// Physical launches on a part of the SMs, and the SMs of a lane's newest, the most of any.
   std::uint64_t confined = 0;
   std::uint32_t confinedSms = 0;
 };

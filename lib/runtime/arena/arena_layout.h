@@ -58,7 +58,7 @@ enum class ArenaCounter : std::uint32_t {
   OwnBytes,                      ///< bytes of device memory that best-effort lanes have
   HighWaits,                     ///< waits after which high-priority work was known to be over
   ConfinedLaunches,              ///< physical launches on a part of the SMs
-  ConfinedSms,                   ///< SMs of the newest of ConfinedLaunches
+  ConfinedSms,                   ///< SMs of a lane's newest of ConfinedLaunches, the most of any
   BehindAll,
   Turnaround = 32,  ///< a Histogram: from a request to yield until best-effort work was gone
   RequestTime = 208 ///< a RequestHistogram: explicit requests, from their begin to their end

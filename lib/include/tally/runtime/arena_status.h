@@ -48,8 +48,8 @@ struct ClientStatus {
   std::uint64_t yields = 0;           ///< best effort: physical launches that left blocks to run
   std::uint64_t savedBlocks = 0;      ///< best effort: blocks that yields left saved inside a loop
   std::uint64_t requestsToYield = 0;  ///< best effort: times the client was asked to yield
-  /// Best effort: physical launches that a policy confined to a part of the SMs; and the SMs of the
-  /// newest of them, 0: none so far.
+  /// Best effort: physical launches that a policy confined to a part of the SMs; and the SMs of a
+  /// stream's newest of them, the most of any stream, 0: none so far.
   std::uint64_t confinedLaunches = 0, confinedSms = 0;
   /// Best effort: streams and bytes of device memory that Tally itself has for the work. Each
   /// stream takes one of the device's connections while it has work.

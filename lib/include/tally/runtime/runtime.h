@@ -157,7 +157,7 @@ struct Statistics {
   std::uint64_t saveAreasRefused = 0;
   std::uint64_t pauses = 0; ///< requests for which work paused in place
   /// Physical launches that a policy confined to a part of the SMs, in green contexts; and the SMs
-  /// of the newest of them, 0: none so far.
+  /// of a stream's newest of them, the most of any stream, 0: none so far.
   std::uint64_t confinedLaunches = 0;
   std::uint32_t confinedSms = 0;
   /// Times from a request to yield, issued while best-effort work was on the device, until the host
