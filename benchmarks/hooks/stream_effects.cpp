@@ -4,8 +4,9 @@
 //   stream_effects [--requests=N] [--way=NUMBER]
 //
 // A request is a graph of 200 short kernels, one behind the other. Each row has a process of its
-// own, since the effect lasts as long as the process: the program measures requests, puts 300
-// kernels on other streams in the row's way, waits for their end, and measures requests again.
+// own, since the effect lasts as long as the process: the program measures requests, puts kernels on
+// other streams in the row's way, 300 unless the row says how many, waits for their end, and
+// measures requests again.
 // Prints medians of N (500) requests in microseconds, and their ratio. --way: only this row, from
 // 0. The program needs a GPU without other work.
 #include "marking_kernel.h"
@@ -13,6 +14,7 @@
 #include "device/green_context.h"
 
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -64,6 +66,30 @@ public:
       }
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
+  /// Puts `count` kernels on a plain stream, and when they are over as many on another.
+  void useInARow(int count) {
+    for (cudaStream_t stream : {plain(), plain()}) {
+      for (int i = 0; i < count; ++i)
+        kernel.launch(stream, blocks);
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    }
+  }
+  /// Runs a kernel in another context of the process.
+  static void useOtherContext() {
+    CUcontext own = nullptr, other = nullptr;
+    auto current = entry<decltype(cuCtxSetCurrent)>("cuCtxSetCurrent");
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    // The function of this name has had the same parameters since CUDA 3.2.
+    auto create = reinterpret_cast<CUresult (*)(CUcontext *, unsigned, CUdevice)>(
+        driver ? dlsym(driver, "cuCtxCreate_v2") : nullptr);
+    if (!create || entry<decltype(cuCtxGetCurrent)>("cuCtxGetCurrent")(&own) != CUDA_SUCCESS ||
+        create(&other, 0, 0) != CUDA_SUCCESS)
+      fail("no other context was made");
+    MarkingKernel().launch(nullptr, blocks);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    if (current(own) != CUDA_SUCCESS)
+      fail("the other context is still current");
+  }
 
   cudaStream_t plain() {
     cudaStream_t stream = nullptr;
@@ -98,9 +124,23 @@ struct Way {
 const Way ways[] = {
     {"nothing", [](Measurement &) {}},
     {"one stream", [](Measurement &with) { with.use({with.plain()}); }},
-    {"two streams", [](Measurement &with) { with.use({with.plain(), with.plain()}); }},
+    {"two streams in turns", [](Measurement &with) { with.use({with.plain(), with.plain()}); }},
+    {"two streams, 3 kernels each", [](Measurement &with) { with.useInARow(3); }},
+    {"two streams, 10 kernels each", [](Measurement &with) { with.useInARow(10); }},
+    {"two streams, then in another context",
+     [](Measurement &with) {
+       with.use({with.plain(), with.plain()});
+       with.useOtherContext();
+     }},
     {"the legacy stream", [](Measurement &with) { with.use({nullptr}); }},
+    {"the legacy stream and another", [](Measurement &with) { with.use({nullptr, with.plain()}); }},
     {"a green context", [](Measurement &with) { with.use({with.green(32)}); }},
+    {"one stream; sixteen green contexts have none",
+     [](Measurement &with) {
+       for (std::uint32_t sms = 8; sms <= 128; sms += 8)
+         with.green(sms);
+       with.use({with.plain()});
+     }},
     {"one stream and a green context",
      [](Measurement &with) { with.use({with.plain(), with.green(32)}); }},
     {"the same, the green context destroyed then",
@@ -117,8 +157,6 @@ const Way ways[] = {
      }},
     {"green contexts of all SMs and of 32",
      [](Measurement &with) { with.use({with.green(with.every), with.green(32)}); }},
-    {"green contexts of 16 and of 32",
-     [](Measurement &with) { with.use({with.green(16), with.green(32)}); }},
 };
 
 void measure(const Way &way, int requests) {
@@ -128,7 +166,7 @@ void measure(const Way &way, int requests) {
   way.act(measured);
   measured.requestOf(requests);
   double behind = measured.requestOf(requests);
-  std::printf("%-44s %8.1f %8.1f %6.3f\n", way.name, before, behind, behind / before);
+  std::printf("%-45s %8.1f %8.1f %6.3f\n", way.name, before, behind, behind / before);
 }
 
 } // namespace
@@ -151,7 +189,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "stream_effects: N is above 0, and NUMBER below %ld\n", count);
     return 2;
   }
-  std::printf("%-44s %8s %8s %6s\n", "kernels before, on", "us", "then, us", "ratio");
+  std::printf("%-45s %8s %8s %6s\n", "kernels before, on", "us", "then, us", "ratio");
   std::fflush(stdout);
   bool failed = false;
   for (long i = only < 0 ? 0 : only; i < (only < 0 ? count : only + 1); ++i) {
