@@ -4,8 +4,8 @@
 //   stream_effects [--requests=N] [--way=NUMBER]
 //
 // A request is a graph of 200 short kernels, one behind the other. Each row has a process of its
-// own, since the effect lasts as long as the process: the program measures requests, puts kernels on
-// other streams in the row's way, 300 unless the row says how many, waits for their end, and
+// own, since the effect lasts as long as the process: the program measures requests, puts kernels
+// on other streams in the row's way, 300 unless the row says how many, waits for their end, and
 // measures requests again.
 // Prints medians of N (500) requests in microseconds, and their ratio. --way: only this row, from
 // 0. The program needs a GPU without other work.
