@@ -1,5 +1,11 @@
 // The busy times that policies see: a wait within a scope tells requests apart.
 #include "harness.h"
+#include "opened.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
 
 using namespace tally;
 using namespace tally::runtime;
@@ -98,6 +104,89 @@ TEST_CASE("waits within a scope tell its requests apart") {
   watched.pass(1us);
   CHECK(watched.seen.busyPeriods == 4);
   CHECK(watched.seen.busyLast == 90us);
+}
+
+TEST_CASE("a busy time in which nobody looked is not recorded") {
+  Harness harness(1);
+  BusyTimes times;
+  Snapshot seen;
+  auto look = [&](Nanoseconds time) {
+    harness.now += time;
+    times.observe(*harness.word, harness.high->waits(), 0);
+    seen = harness.word->snapshot();
+    times.addTo(seen);
+  };
+  auto wait = [&] { harness.high->waits().note(harness.now); };
+  look(0us);
+  REQUIRE(harness.high->beginRequest());
+  look(50us);
+  wait();
+  look(0us);
+  REQUIRE(seen.busyPeriods == 1);
+  REQUIRE(seen.busyLast == 50us);
+  // Nobody closes the scope until the thread looks again.
+  times.lookAway();
+  harness.now += 5s;
+  REQUIRE(harness.high->endRequest());
+  look(0us);
+  CHECK(seen.busyPeriods == 1);
+  REQUIRE(harness.high->beginRequest());
+  look(70us);
+  CHECK(seen.activeFor == 70us);
+  REQUIRE(harness.high->endRequest());
+  look(1us);
+  CHECK(seen.busyPeriods == 2);
+  CHECK(seen.busyLast == 70us);
+  // A scope that opened meanwhile: its requests are told apart from the next wait on.
+  times.lookAway();
+  REQUIRE(harness.high->beginRequest());
+  harness.now += 3ms;
+  wait();
+  look(20us);
+  CHECK(seen.activeFor == 0us);
+  harness.now += 40us;
+  wait();
+  look(0us);
+  CHECK(seen.busyPeriods == 2);
+  harness.now += 60us;
+  wait();
+  look(0us);
+  CHECK(seen.busyPeriods == 3);
+  CHECK(seen.busyLast == 60us);
+  REQUIRE(harness.high->endRequest());
+}
+
+TEST_CASE("a request during which the dispatcher's thread slept has no busy time") {
+  /// Strict priority; keeps the number of busy times.
+  struct Counting {
+    std::atomic<std::uint64_t> *periods;
+    Decision decide(const Snapshot &now) const {
+      *periods = now.busyPeriods;
+      return PriorityPolicy().decide(now);
+    }
+  };
+  std::atomic<std::uint64_t> periods{0};
+  RuntimeOptions options;
+  options.policy = Counting{&periods};
+  Opened opened = openFake(options);
+  Stream stream = opened.stream(Class::BestEffort);
+  Client server = opened.client(Class::High);
+  DevicePtr memory = *opened.runtime->allocate(Program::words * 8);
+  auto train = [&] {
+    REQUIRE(opened.runtime->launch(stream, opened.kernels[0], {{6, 1, 1}, {64, 1, 1}, 0},
+                                   Arguments(memory, memory, std::uint64_t{6}, std::uint64_t{1})));
+    REQUIRE(opened.runtime->synchronize(stream));
+    return periods.load();
+  };
+  bool slept = false;
+  for (int i = 0; i < 50 && !slept; ++i) { // the thread may still have been awake
+    std::uint64_t before = train();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    REQUIRE(opened.runtime->beginRequest(server));
+    REQUIRE(opened.runtime->endRequest(server));
+    slept = train() == before;
+  }
+  CHECK(slept);
 }
 
 TEST_CASE("two waits one behind the other end one request") {

@@ -30,9 +30,14 @@ namespace tally {
 ///    the SMs that it lacks, and allows for that.
 ///  - The number at most doubles, while the slowdown that is to be expected is allowed. It shrinks
 ///    when the slowdown is not allowed. Before the first trial a part p of the SMs is expected to
-///    slow requests down by 0.4 * p: on an H200, with twelve pairs of requests and trainings, the
-///    median was 0.65 * p. A trial seems to cost something even if it fails: on an H200 requests
-///    that are CUDA graphs were up to a tenth slower behind it.
+///    slow requests down by 0.4 * p (on an H200, with twelve pairs of requests and trainings, the
+///    median was 0.65 * p), and by 80 us more, which is what a trial may leave even if it fails:
+///    once kernels have run on two streams beside a server's, each kernel of the server's graphs
+///    begins some 0.2 us later until the process ends (H200). With a `least` part that is so
+///    without a trial.
+///  - The first trial follows two windows alone with about the same busy times: a server that has
+///    just started, or whose load changes, says nothing yet. If requests are faster beside
+///    best-effort work than they were alone, the server has changed, and is measured alone again.
 ///  - Sharing has to pay. With a slowdown s, on a part p of the SMs, a busy time B takes the time
 ///    s * B * (1 - p) and two yields from best-effort work. Alone it takes B, or B * (1 - least).
 ///    So requests that fill the device are not shared with, unless they come without a queue.
@@ -112,12 +117,14 @@ private:
     if (level == 0) {
       if (!isWhole)
         return;
-      noteAlone(facts);
+      bool isSteady = noteAlone(facts);
       lateAlone +=
           weight() * (static_cast<double>(longer) / static_cast<double>(count) - lateAlone);
       noteWindow(facts, 1);
+      if (!isSteady)
+        windowsSoFar = 0; // the windows so far are of another load
       windows = good = 0;
-      return begin(now, isLate || !isKnown ? 0 : start(now, goal));
+      return begin(now, isLate || !isKnown || !isSteady ? 0 : start(now, goal));
     }
     double usual = std::max(facts.middle / alone.middle, 1.0);
     double slowdown = slowdownOf(now, goal, usual, level);
@@ -127,9 +134,11 @@ private:
       return;
     if (!isLate && !isFar && now.bestEffortRan - ranBefore < shared / 2)
       return begin(now, level);
+    double unsure = 1 + facts.error + alone.error;
+    if (facts.middle * unsure * unsure < alone.middle)
+      return begin(now, 0);
     noteWindow(facts, totalOf(now, usual, level));
     ++windows;
-    double unsure = 1 + facts.error + alone.error;
     bool isSlow = !isKnown || slowdown > unsure * allowed(goal);
     if (isLate || isFar || isSlow)
       return fail(now, slowdown > 1.5 * allowed(goal) ? 0 : smaller(now),
@@ -163,16 +172,19 @@ private:
     return facts.error <= (allowed(goal) - 1) / 3;
   }
   /// Windows alone of the same load are put together, so that their middle becomes surer. What
-  /// failed beside another load may be tried beside this one.
-  void noteAlone(const BusyFacts &facts) {
+  /// failed beside another load may be tried beside this one. Returns whether the load is about
+  /// that of the window alone before.
+  bool noteAlone(const BusyFacts &facts) {
     double known = alone.middle, error = 3 * facts.error * facts.middle;
+    double change = std::abs(known - facts.middle);
     alone = facts;
-    if (known > 0 && std::abs(known - facts.middle) < error) {
+    if (known > 0 && change < error) {
       alone.middle = (3 * known + facts.middle) / 4;
       alone.error = facts.error / 2;
-    } else if (std::abs(known - facts.middle) > known / 4) {
+    } else if (change > known / 4) {
       failed = UINT32_MAX;
     }
+    return known > 0 && change < std::max(error, known / 20);
   }
   /// Heavy busy times may be rare: a window may have none. And a load changes. `slowdown`: of all
   /// busy time in the window.
@@ -211,7 +223,9 @@ private:
   /// number of SMs, and a little faster.
   double expected(const Snapshot &now, double usual, std::uint32_t next) const {
     double growth = next == level + 1 ? 1 : 1.25;
-    return 1 + (level == 0 ? usualHarm * takenBy(now, next) : growth * (usual - 1) * next / level);
+    if (level == 0)
+      return 1 + (least > 0 ? 0 : ofTrial / alone.middle) + usualHarm * takenBy(now, next);
+    return 1 + growth * (usual - 1) * next / level;
   }
   /// Whether a trial of `next` steps is allowed, where usual busy times would be slowed by `usual`.
   bool mayHave(const Snapshot &now, const Goal &goal, double usual, std::uint32_t next) const {
@@ -298,7 +312,9 @@ private:
 
   static constexpr double caution = 0.7;   // the part of the allowed lateness that is used
   static constexpr double usualHarm = 0.4; // slowdown over the part of the SMs, before any trial
-  static constexpr double enough = 0.005;  // heavy ones for them to be seen in a 99th percentile
+  static constexpr double ofTrial =
+      80e3; // nanoseconds that each busy time is longer behind a trial
+  static constexpr double enough = 0.005; // heavy ones for them to be seen in a 99th percentile
   // After a longer time without a call the state in between is not known.
   static constexpr std::chrono::nanoseconds mostBetweenLooks{std::chrono::milliseconds(1)};
 

@@ -3,6 +3,7 @@
 #include "requests/rest_time.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tally::runtime {
 
@@ -31,15 +32,21 @@ void BusyTimes::observe(const DeviceControl &control, const HighWaits &own,
     isOpen = true;
     hasWaited = false;
   }
+  if (std::exchange(isAway, false)) {
+    isOpen = false;
+    from = now.now;
+    seen = waits;
+  }
   // Fewer waits: a process has left, and another one has its slot.
   std::uint64_t ended = waits > seen ? waits - seen : 0;
-  if (isOpen && ended != 0) {
+  if (ended != 0) {
     Nanoseconds at = ownWaits != ownSeen ? own.last() : now.now;
     at = std::clamp(at, from, std::max(now.now, from));
-    if (Nanoseconds each = (at - from) / static_cast<std::int64_t>(ended); each > shortestRequest)
+    Nanoseconds each = (at - from) / static_cast<std::int64_t>(ended);
+    if (isOpen && each > shortestRequest)
       record(each);
     from = at;
-    hasWaited = true;
+    isOpen = hasWaited = true;
   }
   seen = waits;
   ownSeen = ownWaits;

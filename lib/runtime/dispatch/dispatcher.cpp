@@ -311,6 +311,7 @@ void Dispatcher::rest(Nanoseconds idleFor) {
     sleep.waitFor(std::min(nap, highPriority.untilRest()));
   } else {
     control.setBusy(false);
+    busyTimes.lookAway();
     restWithoutWork(sleep);
     control.setBusy(true);
   }
