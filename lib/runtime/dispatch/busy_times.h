@@ -20,7 +20,7 @@ public:
   /// Records the busy times that have ended since the last call; call it often. `own`: the waits in
   /// this process; `elsewhere`: the number of waits in other processes.
   void observe(const DeviceControl &control, const HighWaits &own, std::uint64_t elsewhere);
-  /// observe() is not called for a while now.
+  /// observe() is not called for more than some microseconds now.
   void lookAway() { isAway = true; }
   /// Sets the fields of busy times, and Snapshot::activeFor to the time since the last wait if one
   /// has ended since the wake.

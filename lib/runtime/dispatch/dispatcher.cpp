@@ -311,7 +311,6 @@ void Dispatcher::rest(Nanoseconds idleFor) {
     sleep.waitFor(std::min(nap, highPriority.untilRest()));
   } else {
     control.setBusy(false);
-    busyTimes.lookAway();
     restWithoutWork(sleep);
     control.setBusy(true);
   }
@@ -320,8 +319,10 @@ void Dispatcher::rest(Nanoseconds idleFor) {
 /// Sleeps while this process has no best-effort work: open implicit scopes matter then only to
 /// other processes.
 void Dispatcher::restWithoutWork(Sleeper::Nap &sleep) {
-  if (!neighbours)
+  if (!neighbours) {
+    busyTimes.lookAway();
     return sleep.wait();
+  }
   tellNeighbours(false);
   Nanoseconds now = options.lane.clock();
   if (highPriority.hasImplicit())
@@ -329,6 +330,8 @@ void Dispatcher::restWithoutWork(Sleeper::Nap &sleep) {
   Nanoseconds wanted = !neighbours->isWaitedFor()      ? unwatchedNap
                        : now - lastImplicit < recently ? nap
                                                        : watchedNap;
+  if (wanted > nap)
+    busyTimes.lookAway();
   sleep.waitFor(std::min(wanted, highPriority.untilRest()));
 }
 
