@@ -224,7 +224,7 @@ private:
   double expected(const Snapshot &now, double usual, std::uint32_t next) const {
     double growth = next == level + 1 ? 1 : 1.25;
     if (level == 0)
-      return 1 + (least > 0 ? 0 : ofTrial / alone.middle) + usualHarm * takenBy(now, next);
+      return 1 + (least > 0 ? 0 : leftByTrial / alone.middle) + usualHarm * takenBy(now, next);
     return 1 + growth * (usual - 1) * next / level;
   }
   /// Whether a trial of `next` steps is allowed, where usual busy times would be slowed by `usual`.
@@ -310,11 +310,10 @@ private:
     return static_cast<std::uint32_t>(std::clamp(std::ceil(sms / now.leastSms), 1.0, 1e6));
   }
 
-  static constexpr double caution = 0.7;   // the part of the allowed lateness that is used
-  static constexpr double usualHarm = 0.4; // slowdown over the part of the SMs, before any trial
-  static constexpr double ofTrial =
-      80e3; // nanoseconds that each busy time is longer behind a trial
-  static constexpr double enough = 0.005; // heavy ones for them to be seen in a 99th percentile
+  static constexpr double caution = 0.7;      // the part of the allowed lateness that is used
+  static constexpr double usualHarm = 0.4;    // slowdown over the part of the SMs, before any trial
+  static constexpr double leftByTrial = 80e3; // nanoseconds more for each busy time behind a trial
+  static constexpr double enough = 0.005;     // heavy ones for them to be seen in a 99th percentile
   // After a longer time without a call the state in between is not known.
   static constexpr std::chrono::nanoseconds mostBetweenLooks{std::chrono::milliseconds(1)};
 
