@@ -143,7 +143,7 @@ TEST_CASE("a busy time in which nobody looked is not recorded") {
   harness.now += 3ms;
   wait();
   look(20us);
-  CHECK(seen.activeFor == 0us);
+  CHECK(seen.activeFor == 20us);
   harness.now += 40us;
   wait();
   look(0us);

@@ -34,7 +34,8 @@ void BusyTimes::observe(const DeviceControl &control, const HighWaits &own,
   }
   if (std::exchange(isAway, false)) {
     isOpen = false;
-    from = now.now;
+    if (ownWaits != ownSeen) // the request under way began behind this wait
+      from = std::clamp(own.last(), from, std::max(now.now, from));
     seen = waits;
   }
   // Fewer waits: a process has left, and another one has its slot.
