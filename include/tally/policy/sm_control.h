@@ -36,7 +36,7 @@ namespace tally {
 ///    begins some 0.2 us later until the process ends (H200). With a `least` part that is so
 ///    without a trial.
 ///  - The first trial follows two windows alone with about the same busy times: a server that has
-///    just started, or whose load changes, says nothing yet. If requests are faster beside
+///    just started, or whose load changes, says nothing yet. If requests are a sixth faster beside
 ///    best-effort work than they were alone, the server has changed, and is measured alone again.
 ///  - Sharing has to pay. With a slowdown s, on a part p of the SMs, a busy time B takes the time
 ///    s * B * (1 - p) and two yields from best-effort work. Alone it takes B, or B * (1 - least).
@@ -135,7 +135,7 @@ private:
     if (!isLate && !isFar && now.bestEffortRan - ranBefore < shared / 2)
       return begin(now, level);
     double unsure = 1 + facts.error + alone.error;
-    if (facts.middle * unsure * unsure < alone.middle)
+    if (facts.middle * faster < alone.middle)
       return begin(now, 0);
     noteWindow(facts, totalOf(now, usual, level));
     ++windows;
@@ -313,7 +313,8 @@ private:
   static constexpr double caution = 0.7;      // the part of the allowed lateness that is used
   static constexpr double usualHarm = 0.4;    // slowdown over the part of the SMs, before any trial
   static constexpr double leftByTrial = 80e3; // nanoseconds more for each busy time behind a trial
-  static constexpr double enough = 0.005;     // heavy ones for them to be seen in a 99th percentile
+  static constexpr double faster = 1.2;   // alone over beside others: then the server has changed
+  static constexpr double enough = 0.005; // heavy ones for them to be seen in a 99th percentile
   // After a longer time without a call the state in between is not known.
   static constexpr std::chrono::nanoseconds mostBetweenLooks{std::chrono::milliseconds(1)};
 
