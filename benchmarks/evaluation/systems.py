@@ -148,7 +148,8 @@ FRONTIER = {"MPS": starting("mps"), "green contexts": starting("green-"), "low-p
 
 
 # For --systems; `slo`: whether slo keeps its bounds; `log`: the cost of a log of all kernels and calls (logs.py).
-GROUPS = {"frontier": sum(FRONTIER.values(), []), "slo": ["tally-everything", *FRONTIER["tally, slo"]], "log": ["tally-everything", "tally-traced", "tally-cupti"]}
+GROUPS = {"frontier": sum(FRONTIER.values(), []), "slo": ["tally-everything", *FRONTIER["tally, slo"]],
+          "log": ["tally-everything", "tally-traced", "tally-cupti"]}
 QUICK = ["alone", "alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-scheduling",
          "tally-block", "tally-everything", "tally-mps"]
 # Systems of programs that either serve or train. `alone` is time slicing's server, with an idle trainer.

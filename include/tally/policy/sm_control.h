@@ -134,11 +134,11 @@ private:
       return;
     if (!isLate && !isFar && now.bestEffortRan - ranBefore < shared / 2)
       return begin(now, level);
-    double unsure = 1 + facts.error + alone.error;
     if (facts.middle * faster < alone.middle)
       return begin(now, 0);
     noteWindow(facts, totalOf(now, usual, level));
     ++windows;
+    double unsure = 1 + facts.error + alone.error;
     bool isSlow = !isKnown || slowdown > unsure * allowed(goal);
     if (isLate || isFar || isSlow)
       return fail(now, slowdown > 1.5 * allowed(goal) ? 0 : smaller(now),

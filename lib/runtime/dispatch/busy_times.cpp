@@ -32,17 +32,17 @@ void BusyTimes::observe(const DeviceControl &control, const HighWaits &own,
     isOpen = true;
     hasWaited = false;
   }
+  Nanoseconds at = ownWaits != ownSeen ? own.last() : now.now; // the end of the newest wait
+  at = std::clamp(at, from, std::max(now.now, from));
   if (std::exchange(isAway, false)) {
     isOpen = false;
-    if (ownWaits != ownSeen) // the request under way began behind this wait
-      from = std::clamp(own.last(), from, std::max(now.now, from));
+    if (ownWaits != ownSeen)
+      from = at; // the request under way began behind this wait
     seen = waits;
   }
   // Fewer waits: a process has left, and another one has its slot.
   std::uint64_t ended = waits > seen ? waits - seen : 0;
   if (ended != 0) {
-    Nanoseconds at = ownWaits != ownSeen ? own.last() : now.now;
-    at = std::clamp(at, from, std::max(now.now, from));
     Nanoseconds each = (at - from) / static_cast<std::int64_t>(ended);
     if (isOpen && each > shortestRequest)
       record(each);
