@@ -15,8 +15,8 @@ struct BertShape {
 
 class Bert : public Inference {
 public:
-  Bert(const BertShape &shape, Size size)
-      : shape(shape), products(memory, size),
+  Bert(const BertShape &shape, Size size, cudaStream_t stream)
+      : shape(shape), memory(stream), products(memory, size),
         words(memory, std::size_t(shape.vocabulary) * shape.width, {1, 1}),
         places(memory, std::size_t(shape.tokens) * shape.width, {2, 0.5f}) {
     std::uint32_t seed = 3;
@@ -117,11 +117,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<Inference> makeBert(Size size) {
+std::unique_ptr<Inference> makeBert(Size size, cudaStream_t stream) {
   BertShape shape;
   if (size == Size::small)
     shape = {2, 64, 2, 24, 100};
-  return std::make_unique<Bert>(shape, size);
+  return std::make_unique<Bert>(shape, size, stream);
 }
 
 } // namespace workloads

@@ -29,7 +29,8 @@ struct DlrmShape {
 
 class Dlrm : public Training {
 public:
-  Dlrm(const DlrmShape &shape, Size size) : shape(shape), products(memory, size) {
+  Dlrm(const DlrmShape &shape, Size size, cudaStream_t stream)
+      : shape(shape), memory(stream), products(memory, size) {
     addLayers(shape.dense, shape.bottom);
     addLayers(shape.columns(), shape.top);
     tensors.push_back(total);
@@ -300,11 +301,11 @@ Checked Dlrm::check(cudaStream_t stream) {
 
 } // namespace
 
-std::unique_ptr<Training> makeDlrm(Size size) {
+std::unique_ptr<Training> makeDlrm(Size size, cudaStream_t stream) {
   DlrmShape shape;
   if (size == Size::small)
     shape = {{3, 6, 16, 2}, 24, 16, {24, 16}, {24, 8}};
-  return std::make_unique<Dlrm>(shape, size);
+  return std::make_unique<Dlrm>(shape, size, stream);
 }
 
 } // namespace workloads

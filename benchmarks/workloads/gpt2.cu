@@ -17,14 +17,16 @@ struct GenerationShape {
 
 class Gpt2 : public Inference {
 public:
-  explicit Gpt2(const GenerationShape &generation)
-      : generation(generation), shape(generation.model), layout(shape) {
+  Gpt2(const GenerationShape &generation, cudaStream_t stream)
+      : generation(generation), shape(generation.model), layout(shape), memory(stream) {
     parameters = memory.array<__half>(layout.total);
     for (const Gpt2Layout::Part &part : layout.parts) {
-      Memory scratch;
-      workloads::check(cudaMemcpy(parameters + part.begin, scratch.halves(part.count, part.filling),
-                                  part.count * sizeof(__half), cudaMemcpyDeviceToDevice),
-                       "filling");
+      Memory scratch(stream);
+      workloads::check(
+          cudaMemcpyAsync(parameters + part.begin, scratch.halves(part.count, part.filling),
+                          part.count * sizeof(__half), cudaMemcpyDeviceToDevice, stream),
+          "filling");
+      finish(stream);
     }
     for (int i = 0; i < shape.layers; ++i)
       caches.push_back(memory.halves(cacheCount(), cacheFilling(i)));
@@ -202,11 +204,11 @@ Checked Gpt2::check(const std::vector<float> &answer) const {
 
 } // namespace
 
-std::unique_ptr<Inference> makeGpt2(Size size) {
+std::unique_ptr<Inference> makeGpt2(Size size, cudaStream_t stream) {
   GenerationShape generation;
   if (size == Size::small)
     generation = {{2, 64, 2, 32, 1, 100}, 20, 3};
-  return std::make_unique<Gpt2>(generation);
+  return std::make_unique<Gpt2>(generation, stream);
 }
 
 } // namespace workloads

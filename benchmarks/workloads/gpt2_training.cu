@@ -19,11 +19,11 @@ constexpr int rowsPerRun = 64; // of a sum over rows
 
 class Gpt2Training : public Training {
 public:
-  Gpt2Training(const Gpt2Shape &shape, Size size)
-      : shape(shape), layout(shape), products(memory, size) {
+  Gpt2Training(const Gpt2Shape &shape, Size size, cudaStream_t stream)
+      : shape(shape), layout(shape), memory(stream), products(memory, size) {
     const std::size_t rowCount = shape.rows(), width = shape.width;
     initial = memory.array<float>(layout.total);
-    fill();
+    fill(stream);
     weights = memory.array<float>(layout.total);
     rounded = memory.array<__half>(layout.total);
     moments = memory.array<float2>(layout.total);
@@ -82,12 +82,14 @@ private:
     return memory.array<__half>(static_cast<std::size_t>(shape.batch) * shape.heads *
                                 shape.sequence * shape.sequence);
   }
-  void fill() {
+  void fill(cudaStream_t stream) {
     for (const Gpt2Layout::Part &part : layout.parts) {
-      Memory scratch;
-      workloads::check(cudaMemcpy(initial + part.begin, scratch.floats(part.count, part.filling),
-                                  part.count * sizeof(float), cudaMemcpyDeviceToDevice),
-                       "filling");
+      Memory scratch(stream);
+      workloads::check(
+          cudaMemcpyAsync(initial + part.begin, scratch.floats(part.count, part.filling),
+                          part.count * sizeof(float), cudaMemcpyDeviceToDevice, stream),
+          "filling");
+      finish(stream);
     }
   }
   void makeTokens();
@@ -349,11 +351,11 @@ Checked Gpt2Training::check(cudaStream_t stream) {
 
 } // namespace
 
-std::unique_ptr<Training> makeGpt2Training(Size size) {
+std::unique_ptr<Training> makeGpt2Training(Size size, cudaStream_t stream) {
   Gpt2Shape shape;
   if (size == Size::small)
     shape = {2, 64, 2, 24, 2, 100};
-  return std::make_unique<Gpt2Training>(shape, size);
+  return std::make_unique<Gpt2Training>(shape, size, stream);
 }
 
 } // namespace workloads

@@ -122,7 +122,7 @@ private:
     Size size = sizeOf(words);
     words >> form;
     server.reset();
-    auto model = makeInference(name, size);
+    auto model = makeInference(name, size, placement.requests());
     if (!model)
       return "{\"error\": \"no such model\"}";
     server = std::make_unique<Server>(std::move(model), placement.requests(), form == "graph");
@@ -134,7 +134,7 @@ private:
     words >> name;
     Size size = sizeOf(words);
     trainer.reset();
-    auto model = makeTraining(name, size);
+    auto model = makeTraining(name, size, placement.training());
     if (!model)
       return "{\"error\": \"no such model\"}";
     trainer = std::make_unique<Trainer>(std::move(model), placement.training());

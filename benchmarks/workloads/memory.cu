@@ -36,14 +36,14 @@ void *Memory::allocate(std::size_t bytes) {
   check(cudaMalloc(&piece, std::max<std::size_t>(bytes, 16)), "cudaMalloc");
   pieces.push_back(piece);
   total += bytes;
-  check(cudaMemset(piece, 0, bytes), "cudaMemset");
+  check(cudaMemsetAsync(piece, 0, bytes, stream), "cudaMemsetAsync");
   return piece;
 }
 
 __half *Memory::halves(std::size_t count, const Filling &filling) {
   auto *to = array<__half>(count);
-  fillHalves<<<blocksToFill(count), 256>>>(to, count, filling);
-  check(cudaDeviceSynchronize(), "filling");
+  fillHalves<<<blocksToFill(count), 256, 0, stream>>>(to, count, filling);
+  finish(stream);
   return to;
 }
 
@@ -55,8 +55,8 @@ float *Memory::floats(const std::vector<std::size_t> &starts,
                       const std::vector<Filling> &fillings) {
   auto *to = array<float>(starts.back());
   for (std::size_t i = 0; i < fillings.size(); ++i)
-    fill(nullptr, to + starts[i], starts[i + 1] - starts[i], fillings[i]);
-  check(cudaDeviceSynchronize(), "filling");
+    fill(stream, to + starts[i], starts[i + 1] - starts[i], fillings[i]);
+  finish(stream);
   return to;
 }
 

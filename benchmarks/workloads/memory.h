@@ -47,15 +47,17 @@ struct Filling {
 /// The largest power of two below `value`.
 float powerBelow(double value);
 
-/// All memory of a model; the destructor frees it.
+/// All memory of a model; the destructor frees it. The model's own stream clears and fills it: once
+/// a process has had kernels on two streams beside the server's, the server's graphs take longer
+/// (docs/guide/troubleshoot.md).
 class Memory {
 public:
-  Memory() = default;
+  explicit Memory(cudaStream_t stream) : stream(stream) {}
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
   ~Memory();
 
-  /// Cleared.
+  /// The memory is cleared before later work on the stream.
   void *allocate(std::size_t bytes);
   template <class T> T *array(std::size_t count) {
     return static_cast<T *>(allocate(count * sizeof(T)));
@@ -67,13 +69,16 @@ public:
   float *floats(const std::vector<std::size_t> &starts, const std::vector<Filling> &fillings);
   template <class T> T *upload(const std::vector<T> &values) {
     T *to = array<T>(values.size());
-    check(cudaMemcpy(to, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
-          "cudaMemcpy");
+    check(cudaMemcpyAsync(to, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice,
+                          stream),
+          "cudaMemcpyAsync");
+    finish(stream);
     return to;
   }
   std::size_t bytes() const { return total; }
 
 private:
+  cudaStream_t stream;
   std::vector<void *> pieces;
   std::size_t total = 0;
 };

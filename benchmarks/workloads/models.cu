@@ -2,25 +2,25 @@
 
 namespace workloads {
 
-std::unique_ptr<Inference> makeInference(const std::string &name, Size size) {
+std::unique_ptr<Inference> makeInference(const std::string &name, Size size, cudaStream_t stream) {
   if (name == "bert")
-    return makeBert(size);
+    return makeBert(size, stream);
   if (name == "gpt2")
-    return makeGpt2(size);
+    return makeGpt2(size, stream);
   if (name == "resnet50")
-    return makeResnet50(size);
+    return makeResnet50(size, stream);
   return nullptr;
 }
 
-std::unique_ptr<Training> makeTraining(const std::string &name, Size size) {
+std::unique_ptr<Training> makeTraining(const std::string &name, Size size, cudaStream_t stream) {
   if (name == "gpt2-training")
-    return makeGpt2Training(size);
+    return makeGpt2Training(size, stream);
   if (name == "resnet50-training")
-    return makeResnet50Training(size);
+    return makeResnet50Training(size, stream);
   if (name == "dlrm")
-    return makeDlrm(size);
+    return makeDlrm(size, stream);
   if (name == "monte-carlo")
-    return makeMonteCarlo(size);
+    return makeMonteCarlo(size, stream);
   return nullptr;
 }
 

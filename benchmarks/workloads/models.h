@@ -1,4 +1,4 @@
-// The models, one translation unit each.
+// The models, one translation unit each. The stream fills the model's memory.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_MODELS_H
 #define TALLY_BENCHMARKS_WORKLOADS_MODELS_H
 
@@ -6,13 +6,13 @@
 
 namespace workloads {
 
-std::unique_ptr<Inference> makeBert(Size size);
-std::unique_ptr<Inference> makeGpt2(Size size);
-std::unique_ptr<Inference> makeResnet50(Size size);
-std::unique_ptr<Training> makeGpt2Training(Size size);
-std::unique_ptr<Training> makeResnet50Training(Size size);
-std::unique_ptr<Training> makeDlrm(Size size);
-std::unique_ptr<Training> makeMonteCarlo(Size size);
+std::unique_ptr<Inference> makeBert(Size size, cudaStream_t stream);
+std::unique_ptr<Inference> makeGpt2(Size size, cudaStream_t stream);
+std::unique_ptr<Inference> makeResnet50(Size size, cudaStream_t stream);
+std::unique_ptr<Training> makeGpt2Training(Size size, cudaStream_t stream);
+std::unique_ptr<Training> makeResnet50Training(Size size, cudaStream_t stream);
+std::unique_ptr<Training> makeDlrm(Size size, cudaStream_t stream);
+std::unique_ptr<Training> makeMonteCarlo(Size size, cudaStream_t stream);
 
 } // namespace workloads
 

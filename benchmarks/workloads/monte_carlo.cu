@@ -74,7 +74,7 @@ __global__ void finishRound(const float *prices, float *total, unsigned *round, 
 
 class MonteCarlo : public Training {
 public:
-  explicit MonteCarlo(const Market &market) : market(market) {
+  MonteCarlo(const Market &market, cudaStream_t stream) : market(market), memory(stream) {
     strikes = memory.floats(market.options, strikeFilling);
     prices = memory.array<float>(market.options);
     total = memory.array<float>(1);
@@ -130,11 +130,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<Training> makeMonteCarlo(Size size) {
+std::unique_ptr<Training> makeMonteCarlo(Size size, cudaStream_t stream) {
   if (size == Size::small)
-    return std::make_unique<MonteCarlo>(Market{6, 16, 1, 0.0f, 0.0625f});
+    return std::make_unique<MonteCarlo>(Market{6, 16, 1, 0.0f, 0.0625f}, stream);
   // 12 waves of 132 SMs with 8 blocks each.
-  return std::make_unique<MonteCarlo>(Market{12672, 365, 16, 0.0f, 0.0078125f});
+  return std::make_unique<MonteCarlo>(Market{12672, 365, 16, 0.0f, 0.0078125f}, stream);
 }
 
 } // namespace workloads

@@ -120,7 +120,7 @@ double median(std::vector<double> values) {
 }
 
 void time(cudaStream_t stream, const Cublas &cublas, const Case &c) {
-  Memory memory;
+  Memory memory(stream);
   Products products(memory, Size::real);
   const __half *a = memory.halves(std::size_t(c.m) * c.k, {1, 1});
   const __half *b = memory.halves(std::size_t(c.n) * c.k, {2, 1});
@@ -167,7 +167,7 @@ unsigned bitsOf(const std::vector<float> &values) {
 
 /// Whether a product equals that of the CPU, with every option of a result, or with `bare` none.
 bool isRight(cudaStream_t stream, const Case &c, bool bare) {
-  Memory memory;
+  Memory memory(stream);
   Products products(memory, Size::small);
   Filling fillingA{3, 1}, fillingB{4, 1}, fillingBias{5, 1}, fillingResidual{6, 1};
   const std::size_t count = std::size_t(c.m) * c.n;

@@ -17,8 +17,8 @@ double relu(double x) { return std::fmax(x, 0); }
 
 class Resnet : public Inference {
 public:
-  Resnet(const ResnetShape &shape, Size size)
-      : shape(shape), layers(shape), products(memory, size) {
+  Resnet(const ResnetShape &shape, Size size, cudaStream_t stream)
+      : shape(shape), layers(shape), memory(stream), products(memory, size) {
     images =
         Halves(memory, static_cast<std::size_t>(layers.stem.pixels()) * shape.channels, {300, 1});
     std::uint32_t seed = 301;
@@ -126,11 +126,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<Inference> makeResnet50(Size size) {
+std::unique_ptr<Inference> makeResnet50(Size size, cudaStream_t stream) {
   ResnetShape shape;
   if (size == Size::small)
     shape = {1, 64, 40, {8, 16, 24, 32}, {1, 2, 1, 1}};
-  return std::make_unique<Resnet>(shape, size);
+  return std::make_unique<Resnet>(shape, size, stream);
 }
 
 } // namespace workloads

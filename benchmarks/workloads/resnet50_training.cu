@@ -32,8 +32,9 @@ struct Place {
 
 class ResnetTraining : public Training {
 public:
-  ResnetTraining(const ResnetShape &shape, Size size)
-      : shape(shape), layers(shape), convolutions(layers.all()), products(memory, size) {
+  ResnetTraining(const ResnetShape &shape, Size size, cudaStream_t stream)
+      : shape(shape), layers(shape), convolutions(layers.all()), memory(stream),
+        products(memory, size) {
     layOut();
     initial = memory.floats(tensors, fillings);
     weights = memory.array<float>(total);
@@ -376,12 +377,12 @@ Checked ResnetTraining::check(cudaStream_t stream) {
 
 } // namespace
 
-std::unique_ptr<Training> makeResnet50Training(Size size) {
+std::unique_ptr<Training> makeResnet50Training(Size size, cudaStream_t stream) {
   ResnetShape shape;
   shape.batch = 64;
   if (size == Size::small)
     shape = {4, 64, 16, {8, 8, 8, 16}, {1, 2, 1, 1}};
-  return std::make_unique<ResnetTraining>(shape, size);
+  return std::make_unique<ResnetTraining>(shape, size, stream);
 }
 
 } // namespace workloads

@@ -13,8 +13,6 @@ constexpr std::size_t flushBytes = std::size_t{128} << 20; // more than twice an
 Server::Server(std::unique_ptr<Inference> served, cudaStream_t stream, bool asGraph)
     : model(std::move(served)), stream(stream) {
   check(cudaMallocHost(&answer, model->answerCount() * sizeof(float)), "cudaMallocHost");
-  // The model's stream does not wait for the default stream, which clears memory.
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   // One run outside of any capture does the setup of first launches.
   enqueue();
   finish(stream);
@@ -102,7 +100,6 @@ Checked Server::checkModel() {
 Trainer::Trainer(std::unique_ptr<Training> trained, cudaStream_t stream)
     : model(std::move(trained)), stream(stream) {
   check(cudaMallocHost(&figure, sizeof(float)), "cudaMallocHost");
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); // as in Server
 }
 
 Trainer::~Trainer() {

@@ -58,9 +58,9 @@ public:
   virtual Checked check(cudaStream_t stream) = 0;
 };
 
-/// The models by name; null for an unknown name.
-std::unique_ptr<Inference> makeInference(const std::string &name, Size size);
-std::unique_ptr<Training> makeTraining(const std::string &name, Size size);
+/// The models by name; null for an unknown name. The model's work goes to `stream`.
+std::unique_ptr<Inference> makeInference(const std::string &name, Size size, cudaStream_t stream);
+std::unique_ptr<Training> makeTraining(const std::string &name, Size size, cudaStream_t stream);
 
 } // namespace workloads
 
