@@ -41,7 +41,7 @@ constexpr double partOfLonger = 25;
 /// this multiple of it, at most once in `doubtInterval`.
 constexpr double mostUndoubted = 1.1;
 constexpr Nanoseconds doubtInterval = 100ms;
-constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
+constexpr std::size_t mostEstimates = 4096, mostKinds = 2048, mostEvents = 64;
 
 } // namespace
 
@@ -61,14 +61,16 @@ StreamAhead::Estimate &StreamAhead::look(const AheadWork &work, std::uint64_t ke
     open.work.clear();
     recent = {};
     estimates.clear();
-    kinds.clear();
+    if (kinds.size() >= mostKinds)
+      kinds.clear();
   }
-  Kind &kind = kinds[work.identity];
+  WorkKind &kind = kinds[work.identity];
   Estimate &made = estimates[key];
   made.kind = &kind;
   made.size = static_cast<double>(std::max<std::uint64_t>(work.size, 1));
-  made.isKnown = kind.nsOfUnit != 0;
-  made.ns = made.isKnown ? std::max(kind.nsOfUnit * made.size, leastNs) : unknownNs;
+  made.isKnown = !kind.isUnknown();
+  made.isJudged = kind.isJudgeOf(made.size);
+  made.ns = made.isKnown ? std::max(kind.expected(made.size), leastNs) : unknownNs;
   return made;
 }
 
@@ -186,7 +188,8 @@ void StreamAhead::learn(const Group &group) {
     Estimate &estimate = *each.estimate;
     if (isOne)
       estimate.isDoubtful = false;
-    if (std::exchange(estimate.learntFrom, groupsLearnt) == groupsLearnt)
+    std::uint64_t before = std::exchange(estimate.learntFrom, groupsLearnt);
+    if (before == groupsLearnt)
       continue;
     double found = std::max(each.ns * factor, leastNs);
     if (isOne && !group.isGapless && estimate.isKnown && found > estimate.ns)
@@ -194,11 +197,7 @@ void StreamAhead::learn(const Group &group) {
     bool isMeasured = isOne || found > estimate.ns;
     estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
     estimate.isKnown = estimate.isNews = true;
-    Kind &kind = *estimate.kind;
-    if (estimate.size < kind.largest)
-      continue; // a fixed cost is a larger part of smaller sizes
-    kind.largest = estimate.size;
-    kind.nsOfUnit = estimate.ns / estimate.size;
+    estimate.kind->measured(estimate.size, estimate.ns, isOne && before == 0);
   }
 }
 
@@ -284,9 +283,8 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
     dropIdle(stream, now);
   if (now - lastSweep > sweepInterval)
     sweep(now);
-  // An estimate from other sizes may be far off for a new size.
   Estimate &estimate = estimateOf(work);
-  bool isNew = !estimate.isKnown || !estimate.isMet || estimate.isDoubtful;
+  bool isNew = !estimate.isKnown || !(estimate.isMet || estimate.isJudged) || estimate.isDoubtful;
   if (open.operations != 0 && (isNew || isFull(now)))
     close(stream);
   if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
@@ -300,9 +298,9 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   owner.put.fetch_add(1, std::memory_order_relaxed);
   open.expected += estimate.ns;
   lastPut = now;
-  if (!std::exchange(estimate.isMet, true))
-    return Answer::GoFirstTime;
-  return isNew ? Answer::GoUnknown : Answer::Go;
+  if (std::exchange(estimate.isMet, true))
+    return isNew ? Answer::GoUnknown : Answer::Go;
+  return isNew ? Answer::GoFirstTime : Answer::GoNewSize;
 }
 
 Nanoseconds StreamAhead::takeNews(const AheadWork &work) {

@@ -5,8 +5,9 @@
 // On each stream events stand between groups of operations of about a fifth of the bound. The
 // device's clock gives the time between two events. The operations of the group share that time in
 // proportion to the time expected of each. A new operation is measured alone, from an event right
-// before it. A thread waits before an operation that would be further ahead than the bound. An
-// operation longer than the bound goes when hardly anything is ahead of it.
+// before it, but for a new size between measured ones (work_kind.h). A thread waits before an
+// operation that would be further ahead than the bound. An operation longer than the bound goes
+// when hardly anything is ahead of it.
 //
 // The bound grows where it left the device without work (growing_bound.h).
 //
@@ -31,6 +32,7 @@
 #include "engine/activity.h"
 #include "engine/best_effort_queue.h"
 #include "engine/growing_bound.h"
+#include "engine/work_kind.h"
 #include "state/captures.h"
 #include "state/streams.h"
 #include "tables/cuda_api.h"
@@ -76,10 +78,11 @@ public:
   RunAhead &owner;
 
   enum class Answer : std::uint8_t {
-    Waited,     ///< the operation would be too far ahead; the caller asks again
-    Go,         ///< the operation is counted and may be put on the stream
-    GoUnknown,  ///< as Go; the operation is unknown, so the caller calls closeBehind() next
-    GoFirstTime ///< as Go; the operation is new to this stream
+    Waited,      ///< the operation would be too far ahead; the caller asks again
+    Go,          ///< the operation is counted and may be put on the stream
+    GoUnknown,   ///< as Go; the operation is unknown, so the caller calls closeBehind() next
+    GoFirstTime, ///< as GoUnknown; the operation is new to this stream
+    GoNewSize    ///< as Go; the operation is new to this stream, of a size between measured ones
   };
   /// Called before an operation is put on the stream. While a capture is open, events may not be
   /// queried, and all operations may go.
@@ -95,14 +98,11 @@ public:
   std::atomic<std::uint64_t> launches{0}; ///< counted launches so far
 
 private:
-  struct Kind {
-    double nsOfUnit = 0; ///< per unit of `size`, at the largest measured size; 0: never measured
-    double largest = 0;
-  };
   struct Estimate {
-    Kind *kind = nullptr;
+    WorkKind *kind = nullptr;
     double size = 1, ns = 0;
     bool isKnown = false, isMet = false, isNews = false;
+    bool isJudged = false;        ///< by measured sizes; need not be measured alone
     bool isDoubtful = false;      ///< has to be measured alone again
     std::uint64_t learntFrom = 0; ///< a group's number
   };
@@ -168,7 +168,7 @@ private:
   const std::uint8_t number;   ///< the stream's number in the trace
   std::mutex mutex;            ///< guards the members below
   GrowingBound bound;
-  std::unordered_map<const void *, Kind> kinds;
+  std::unordered_map<const void *, WorkKind> kinds;
   std::array<Recent, recentCount> recent;
   std::unordered_map<std::uint64_t, Estimate> estimates; ///< estimates by identity and size
   std::vector<cudaEvent_t> spare;
@@ -208,7 +208,7 @@ public:
     for (; answer == Answer::Waited; answer = own.admit(stream, work))
       if (!mayPass(stream))
         return std::nullopt;
-    if (answer == Answer::GoFirstTime)
+    if (answer == Answer::GoFirstTime || answer == Answer::GoNewSize)
       meet();
     auto status = call();
     if (static_cast<int>(status) != cudaSuccess) {
@@ -217,7 +217,7 @@ public:
     }
     if (work.isCounted)
       own.launches.fetch_add(1, std::memory_order_relaxed);
-    if (answer != Answer::Go)
+    if (answer == Answer::GoFirstTime || answer == Answer::GoUnknown)
       own.closeBehind(stream);
     return status;
   }
