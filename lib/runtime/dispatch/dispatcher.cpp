@@ -327,9 +327,8 @@ void Dispatcher::restWithoutWork(Sleeper::Nap &sleep) {
   Nanoseconds now = options.lane.clock();
   if (highPriority.hasImplicit())
     lastImplicit = now;
-  Nanoseconds wanted = !neighbours->isWaitedFor()      ? unwatchedNap
-                       : now - lastImplicit < recently ? nap
-                                                       : watchedNap;
+  Nanoseconds wanted =
+      neighbours->isWaitedFor() ? napWhileWatched(now - lastImplicit) : unwatchedNap;
   if (wanted > nap)
     busyTimes.lookAway();
   sleep.waitFor(std::min(wanted, highPriority.untilRest()));

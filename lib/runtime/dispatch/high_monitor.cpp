@@ -61,7 +61,7 @@ Nanoseconds HighMonitor::look() {
     lastImplicit = now;
   // If the device has failed, the streams' own calls report it.
   static_cast<void>(highPriority.monitor());
-  return std::min(now - lastImplicit < recently ? nap : watchedNap, highPriority.untilRest());
+  return std::min(napWhileWatched(now - lastImplicit), highPriority.untilRest());
 }
 
 } // namespace tally::runtime

@@ -15,6 +15,10 @@ constexpr Nanoseconds nap = std::chrono::microseconds(20);
 constexpr Nanoseconds watchedNap = std::chrono::milliseconds(1),
                       recently = std::chrono::milliseconds(10),
                       unwatchedNap = std::chrono::milliseconds(20);
+/// The nap while other processes may wait. `since`: time since an implicit scope was seen open.
+constexpr Nanoseconds napWhileWatched(Nanoseconds since) {
+  return since < recently ? nap : watchedNap;
+}
 /// Interval at which statistics are updated that are not counted where they arise.
 constexpr Nanoseconds noteInterval = std::chrono::milliseconds(100);
 
