@@ -16,12 +16,19 @@ wait. If other machines used the CPUs during a run, the script repeats the run (
 """
 import argparse
 import json
+import os
 import subprocess
 import sys
 
 import cores
 
 measurements = cores.Measurements()
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def built(*path):
+    """The path of a program, or of a folder of programs, of benchmarks/ in the tree's build folder."""
+    return os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "benchmarks", *path)
 
 
 def run_and_hear(program, environment=None, **options):
@@ -137,8 +144,8 @@ def mean(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plain", default="./colocation_plain")
-    parser.add_argument("--tally", default="./colocation")
+    parser.add_argument("--plain", default=built("colocation", "colocation_plain"))
+    parser.add_argument("--tally", default=built("colocation", "colocation"))
     parser.add_argument("--request-us", default="200,1000,5000")
     parser.add_argument("--block-us", default="10,50")
     parser.add_argument("--forms", default="launches,graph")

@@ -14,9 +14,9 @@ import cores
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plain", default="./gemm_plain")
-    parser.add_argument("--tally", default="./gemm")
-    parser.add_argument("--probe", default="./colocation_plain", help="measures how many kernels make a request")
+    parser.add_argument("--plain", default=colocation.built("colocation", "gemm_plain"))
+    parser.add_argument("--tally", default=colocation.built("colocation", "gemm"))
+    parser.add_argument("--probe", default=colocation.built("colocation", "colocation_plain"), help="measures how many kernels make a request")
     parser.add_argument("--request-us", default="1000,5000")
     parser.add_argument("--n", default="1024,2048,4096", help="of the matrices")
     parser.add_argument("--forms", default="launches,graph")

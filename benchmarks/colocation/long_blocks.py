@@ -12,7 +12,7 @@ import os
 import re
 
 import cores
-from colocation import layers_of, mean, measurements, median, p99, run_and_hear
+from colocation import built, layers_of, mean, measurements, median, p99, run_and_hear
 
 # Kinds for the runtime to fall back to if the device or the launch does not take the kind.
 FALLBACKS = "persistent,guard,slice"
@@ -72,8 +72,8 @@ def floor(arguments, serving):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plain", default="./colocation_plain")
-    parser.add_argument("--tally", default="./colocation")
+    parser.add_argument("--plain", default=built("colocation", "colocation_plain"))
+    parser.add_argument("--tally", default=built("colocation", "colocation"))
     parser.add_argument("--loads", default="compute,bandwidth,gemm,attention")
     parser.add_argument("--block-us", default="100,500,5000")
     parser.add_argument("--kinds", default="checkpoint,pause",

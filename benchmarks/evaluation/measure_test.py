@@ -5,6 +5,8 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import shlex
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -69,6 +71,15 @@ class Measure(unittest.TestCase):
                 built = os.path.join("benchmarks", *program.split("/")[2:-1], "CMakeLists.txt")
                 there = os.path.join(TOP, built if program.startswith("build/") else program)
                 self.assertTrue(os.path.exists(there), f"{part}: {program}")
+
+    @unittest.skipUnless(os.path.isdir(os.path.join(TOP, "build", "benchmarks")), "the tree is built elsewhere")
+    def test_scripts_find_their_programs(self):
+        # Without a GPU a program ends as soon as it begins.
+        without = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        for part in "colocation", "long-blocks", "two-processes", "ordinary":
+            done = subprocess.run(shlex.split(REAL[part][0]), cwd=TOP, env=without, capture_output=True, text=True, timeout=120)
+            self.assertNotIn("No such file", done.stderr, part)
+            self.assertNotEqual(done.returncode, 0, part)
 
 
 if __name__ == "__main__":

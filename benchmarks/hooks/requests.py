@@ -8,7 +8,7 @@ with the same arrivals; and the plain server alone, for the time of a request. L
 arrival. Tally shows times from begin to end, so the script compares them with the server's own time from the begin.
 The script computes Prometheus' quantiles as histogram_quantile() does. About a minute on a GPU:
 
-  benchmarks/hooks/requests.py --programs build/benchmarks/hooks --top build/tools/tally-top/tally-top
+  benchmarks/hooks/requests.py --top build/tools/tally-top/tally-top
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "colocation"))
 import cores
-from colocation import median, p99
+from colocation import built, median, p99
 from two_processes import Ended, Process
 
 
@@ -142,7 +142,7 @@ class Measurement:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", default=".", help="folder of two_processes and two_processes_plain")
+    parser.add_argument("--programs", default=built("hooks"), help="folder of two_processes and two_processes_plain")
     parser.add_argument("--plain", default="two_processes_plain", help="the program without tally; on the emulator two_processes")
     parser.add_argument("--top", default="tally-top")
     parser.add_argument("--request-us", type=float, default=1000)

@@ -23,7 +23,7 @@ import time
 # The module lies in the tree, or beside this file on a GPU's machine.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "colocation"))
 import cores
-from colocation import mean, median, p99
+from colocation import built, mean, median, p99
 
 
 class Ended(Exception):
@@ -224,8 +224,8 @@ class Measurement:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plain", default="./two_processes_plain")
-    parser.add_argument("--tally", default="./two_processes")
+    parser.add_argument("--plain", default=built("hooks", "two_processes_plain"))
+    parser.add_argument("--tally", default=built("hooks", "two_processes"))
     parser.add_argument("--request-us", default="200,1000")
     parser.add_argument("--block-us", default="10,50")
     parser.add_argument("--load", type=float, default=0.3, help="fraction of the requests' capacity")

@@ -29,7 +29,7 @@ the lowest and highest. Beside requests: best effort over plain alone times 1 - 
 the server served no request; P99 over that of the plain program's requests alone with the same arrivals. Calls: host
 time in nanoseconds with few queued steps, medians, plain and enabled.
 
-  benchmarks/ordinary/ordinary.py --programs build/benchmarks/ordinary --modes alone --out alone.csv
+  benchmarks/ordinary/ordinary.py --modes alone --out alone.csv
 
 `--small` runs few small steps on the emulator, where the relinked program at high priority stands for the plain one
 and best-effort work has to yield every 100 us. It checks digests; its times mean nothing.
@@ -47,7 +47,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", folder) for folder in ("hooks", "colocation")]
 import cores
-from colocation import mean, median, p99
+from colocation import built, mean, median, p99
 from two_processes import HIGH, LOW, Ended, Mps, NoMps, Process
 
 STEPS = ("none", "copy", "event", "both")  # of --durations
@@ -340,7 +340,7 @@ def listed(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", default=".", help="folder of ordinary and ordinary_plain")
+    parser.add_argument("--programs", default=built("ordinary"), help="folder of ordinary and ordinary_plain")
     parser.add_argument("--modes", type=listed, default=["alone"], help="some of " + ",".join(MODES))
     parser.add_argument("--systems", type=listed, default=["plain", "tally"], help="plain, tally, or both")
     parser.add_argument("--cells", type=listed, default=[], help="kinds of steps; default: all")
