@@ -318,6 +318,8 @@ void setKernels(CudaApi &table) {
     FakeCuda::current().functions[hostFunction] = name;
   };
   table.cudaFuncGetAttributes = [](cudaFuncAttributes *attributes, const void *function) {
+    if (FakeCuda::current().atAttributeQuery)
+      FakeCuda::current().atAttributeQuery();
     std::unique_lock lock(FakeCuda::current().mutex);
     auto found = FakeCuda::current().functions.find(function);
     if (found == FakeCuda::current().functions.end() ||

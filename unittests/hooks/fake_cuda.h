@@ -86,7 +86,8 @@ public:
   float msOfOperation = 0.01f; ///< duration of each operation between two events
   float msBetween = 0; ///< likewise: the additional time between two events with several operations
   std::atomic<int> pageableQueries{0};
-  std::atomic<int> attributeQueries{0}; ///< of kernels
+  std::atomic<int> attributeQueries{0};   ///< of kernels
+  std::function<void()> atAttributeQuery; ///< called first, where set
   /// The calling thread's device; there are two devices.
   static int &currentDevice();
   static bool &hasContext(); ///< the calling thread, by cudaSetDevice

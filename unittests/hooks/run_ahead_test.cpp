@@ -340,6 +340,18 @@ TEST_CASE("events stand between groups, not behind each operation") {
   CHECK(steps(1000) < 1000);
 }
 
+TEST_CASE("a kernel's code is loaded before its time is taken") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  int records = -1;
+  h.cuda.atAttributeQuery = [&] { records = h.cuda.recordsOn(stream); };
+  CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+  CHECK(records == 0);
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(h.cuda.recordsOn(stream) > 0);
+}
+
 TEST_CASE("a new size of a kernel is not measured alone between many measured ones") {
   Ahead h;
   h.cuda.msOfOperation = 0.01F;

@@ -276,15 +276,17 @@ bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
 
 StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &work) {
   std::unique_lock lock(mutex);
+  Estimate &estimate = estimateOf(work);
+  if (!std::exchange(estimate.isMet, true))
+    return Answer::Meet;
   if (captures.any())
-    return std::exchange(estimateOf(work).isMet, true) ? Answer::Go : Answer::GoFirstTime;
+    return Answer::Go;
   Nanoseconds now = runtime::SteadyClock{}();
   if (now - lastPut > longGap && (!closed.empty() || open.operations != 0))
     dropIdle(stream, now);
   if (now - lastSweep > sweepInterval)
     sweep(now);
-  Estimate &estimate = estimateOf(work);
-  bool isNew = !estimate.isKnown || !(estimate.isMet || estimate.isJudged) || estimate.isDoubtful;
+  bool isNew = !estimate.isKnown || !(estimate.hasGone || estimate.isJudged) || estimate.isDoubtful;
   if (open.operations != 0 && (isNew || isFull(now)))
     close(stream);
   if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
@@ -298,9 +300,8 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   owner.put.fetch_add(1, std::memory_order_relaxed);
   open.expected += estimate.ns;
   lastPut = now;
-  if (std::exchange(estimate.isMet, true))
-    return isNew ? Answer::GoUnknown : Answer::Go;
-  return isNew ? Answer::GoFirstTime : Answer::GoNewSize;
+  estimate.hasGone = true;
+  return isNew ? Answer::GoUnknown : Answer::Go;
 }
 
 Nanoseconds StreamAhead::takeNews(const AheadWork &work) {

@@ -78,11 +78,10 @@ public:
   RunAhead &owner;
 
   enum class Answer : std::uint8_t {
-    Waited,      ///< the operation would be too far ahead; the caller asks again
-    Go,          ///< the operation is counted and may be put on the stream
-    GoUnknown,   ///< as Go; the operation is unknown, so the caller calls closeBehind() next
-    GoFirstTime, ///< as GoUnknown; the operation is new to this stream
-    GoNewSize    ///< as Go; the operation is new to this stream, of a size between measured ones
+    Meet,     ///< the operation is new to this stream; the caller prepares it, and asks again
+    Waited,   ///< the operation would be too far ahead; the caller asks again
+    Go,       ///< the operation is counted and may be put on the stream
+    GoUnknown ///< as Go; the operation is measured alone, so the caller calls closeBehind() next
   };
   /// Called before an operation is put on the stream. While a capture is open, events may not be
   /// queried, and all operations may go.
@@ -102,6 +101,7 @@ private:
     WorkKind *kind = nullptr;
     double size = 1, ns = 0;
     bool isKnown = false, isMet = false, isNews = false;
+    bool hasGone = false;         ///< at least once
     bool isJudged = false;        ///< by measured sizes; need not be measured alone
     bool isDoubtful = false;      ///< has to be measured alone again
     std::uint64_t learntFrom = 0; ///< a group's number
@@ -196,7 +196,8 @@ public:
   }
 
   /// Makes the call, which puts `work` on the stream, if it may go at once. Returns nothing where
-  /// the work has to be queued. `meet` is called before a kind of work that is new to the stream.
+  /// the work has to be queued. `meet` is called before a kind of work that is new to the stream: a
+  /// kernel's code is loaded then, not while the kernel's time is taken.
   template <class Call, class Meet>
   auto tryPass(StreamState &stream, const AheadWork &work, const Call &call, const Meet &meet)
       -> std::optional<decltype(call())> {
@@ -205,11 +206,12 @@ public:
     using Answer = StreamAhead::Answer;
     StreamAhead &own = of(stream);
     Answer answer = own.admit(stream, work);
-    for (; answer == Answer::Waited; answer = own.admit(stream, work))
+    for (; answer == Answer::Meet || answer == Answer::Waited; answer = own.admit(stream, work)) {
+      if (answer == Answer::Meet)
+        meet();
       if (!mayPass(stream))
         return std::nullopt;
-    if (answer == Answer::GoFirstTime || answer == Answer::GoNewSize)
-      meet();
+    }
     auto status = call();
     if (static_cast<int>(status) != cudaSuccess) {
       own.takeBack(stream, work);
@@ -217,7 +219,7 @@ public:
     }
     if (work.isCounted)
       own.launches.fetch_add(1, std::memory_order_relaxed);
-    if (answer == Answer::GoFirstTime || answer == Answer::GoUnknown)
+    if (answer == Answer::GoUnknown)
       own.closeBehind(stream);
     return status;
   }
