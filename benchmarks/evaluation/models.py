@@ -3,6 +3,8 @@ import os
 import shutil
 import sys
 
+from colocation import built
+
 from .systems import BY_NAME, DEFAULT, GROUPS, PYTORCH, QUICK, emulated
 
 BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -21,8 +23,8 @@ FRONTIER = ["bert-graph/gpt2-training", "gpt2-launches/monte-carlo", "resnet50-g
 
 def launcher_here():
     """The program `tally`: the one in the build folder, else the one of PATH; None if neither exists."""
-    built = os.path.join(BENCHMARKS, "..", "build", "tools", "tally", "tally")
-    return built if os.path.exists(built) else shutil.which("tally")
+    ours = os.path.join(BENCHMARKS, "..", "build", "tools", "tally", "tally")
+    return ours if os.path.exists(ours) else shutil.which("tally")
 
 
 class Cuda:
@@ -42,7 +44,7 @@ class Cuda:
     programs = {"plain": "workloads_plain", "scheduled": "workloads_scheduled", "tally": "workloads"}
 
     def __init__(self, arguments):
-        self.folder = arguments.programs or os.path.join(BENCHMARKS, "..", "build", "benchmarks", "workloads")
+        self.folder = arguments.programs or built("workloads")
         self.emulated = arguments.device == self.substitute
 
     @property

@@ -20,14 +20,8 @@ public:
   Gpt2(const GenerationShape &generation, cudaStream_t stream)
       : generation(generation), shape(generation.model), layout(shape), memory(stream) {
     parameters = memory.array<__half>(layout.total);
-    for (const Gpt2Layout::Part &part : layout.parts) {
-      Memory scratch(stream);
-      workloads::check(
-          cudaMemcpyAsync(parameters + part.begin, scratch.halves(part.count, part.filling),
-                          part.count * sizeof(__half), cudaMemcpyDeviceToDevice, stream),
-          "filling");
-      finish(stream);
-    }
+    for (const Gpt2Layout::Part &part : layout.parts)
+      fill(stream, parameters + part.begin, part.count, part.filling);
     for (int i = 0; i < shape.layers; ++i)
       caches.push_back(memory.halves(cacheCount(), cacheFilling(i)));
     firstToken = memory.upload(std::vector<int>{7});

@@ -23,7 +23,8 @@ public:
       : shape(shape), layout(shape), memory(stream), products(memory, size) {
     const std::size_t rowCount = shape.rows(), width = shape.width;
     initial = memory.array<float>(layout.total);
-    fill(stream);
+    for (const Gpt2Layout::Part &part : layout.parts)
+      fill(stream, initial + part.begin, part.count, part.filling);
     weights = memory.array<float>(layout.total);
     rounded = memory.array<__half>(layout.total);
     moments = memory.array<float2>(layout.total);
@@ -81,16 +82,6 @@ private:
   __half *weightsOfAttention() {
     return memory.array<__half>(static_cast<std::size_t>(shape.batch) * shape.heads *
                                 shape.sequence * shape.sequence);
-  }
-  void fill(cudaStream_t stream) {
-    for (const Gpt2Layout::Part &part : layout.parts) {
-      Memory scratch(stream);
-      workloads::check(
-          cudaMemcpyAsync(initial + part.begin, scratch.floats(part.count, part.filling),
-                          part.count * sizeof(float), cudaMemcpyDeviceToDevice, stream),
-          "filling");
-      finish(stream);
-    }
   }
   void makeTokens();
   void norm(cudaStream_t stream, const __half *in, std::size_t at, __half *out,

@@ -42,7 +42,7 @@ void *Memory::allocate(std::size_t bytes) {
 
 __half *Memory::halves(std::size_t count, const Filling &filling) {
   auto *to = array<__half>(count);
-  fillHalves<<<blocksToFill(count), 256, 0, stream>>>(to, count, filling);
+  fill(stream, to, count, filling);
   finish(stream);
   return to;
 }
@@ -58,6 +58,10 @@ float *Memory::floats(const std::vector<std::size_t> &starts,
     fill(stream, to + starts[i], starts[i + 1] - starts[i], fillings[i]);
   finish(stream);
   return to;
+}
+
+void fill(cudaStream_t stream, __half *to, std::size_t count, const Filling &filling) {
+  fillHalves<<<blocksToFill(count), 256, 0, stream>>>(to, count, filling);
 }
 
 void fill(cudaStream_t stream, float *to, std::size_t count, const Filling &filling) {

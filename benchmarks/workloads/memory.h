@@ -84,6 +84,7 @@ private:
 };
 
 /// Fills an array, without waiting.
+void fill(cudaStream_t stream, __half *to, std::size_t count, const Filling &filling);
 void fill(cudaStream_t stream, float *to, std::size_t count, const Filling &filling);
 
 /// Copies the present values from the device.

@@ -33,8 +33,8 @@ namespace tally {
 ///    slow requests down by 0.4 * p (on an H200, with twelve pairs of requests and trainings, the
 ///    median was 0.65 * p), and by 80 us more, which is what a trial may leave even if it fails:
 ///    once kernels have run on two streams beside a server's, each kernel of the server's graphs
-///    begins some 0.2 us later until the process ends (H200). With a `least` part that is so
-///    without a trial.
+///    begins some 0.2 us later until the GPU runs another context's work (H200). With a `least`
+///    part that is so without a trial.
 ///  - The first trial follows two windows alone with about the same busy times: a server that has
 ///    just started, or whose load changes, says nothing yet. If requests are a sixth faster beside
 ///    best-effort work than they were alone, the server has changed, and is measured alone again.

@@ -69,7 +69,7 @@ StreamAhead::Estimate &StreamAhead::look(const AheadWork &work, std::uint64_t ke
   made.kind = &kind;
   made.size = static_cast<double>(std::max<std::uint64_t>(work.size, 1));
   made.isKnown = !kind.isUnknown();
-  made.isJudged = kind.isJudgeOf(made.size);
+  made.isUnmeasured = !kind.isJudgeOf(made.size);
   made.ns = made.isKnown ? std::max(kind.expected(made.size), leastNs) : unknownNs;
   return made;
 }
@@ -286,7 +286,7 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
     dropIdle(stream, now);
   if (now - lastSweep > sweepInterval)
     sweep(now);
-  bool isNew = !estimate.isKnown || !(estimate.hasGone || estimate.isJudged) || estimate.isDoubtful;
+  bool isNew = !estimate.isKnown || estimate.isUnmeasured || estimate.isDoubtful;
   if (open.operations != 0 && (isNew || isFull(now)))
     close(stream);
   if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
@@ -300,7 +300,7 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   owner.put.fetch_add(1, std::memory_order_relaxed);
   open.expected += estimate.ns;
   lastPut = now;
-  estimate.hasGone = true;
+  estimate.isUnmeasured = false;
   return isNew ? Answer::GoUnknown : Answer::Go;
 }
 

@@ -101,8 +101,7 @@ private:
     WorkKind *kind = nullptr;
     double size = 1, ns = 0;
     bool isKnown = false, isMet = false, isNews = false;
-    bool hasGone = false;         ///< at least once
-    bool isJudged = false;        ///< by measured sizes; need not be measured alone
+    bool isUnmeasured = true;     ///< never put alone, nor judged by measured sizes
     bool isDoubtful = false;      ///< has to be measured alone again
     std::uint64_t learntFrom = 0; ///< a group's number
   };
