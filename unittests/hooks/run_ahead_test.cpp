@@ -1,10 +1,6 @@
 // Best-effort work that goes to CUDA at once while no other process or class is there: how far
 // ahead, until when, and in which order with later queued work.
-#include "built_graphs.h"
-
-#include "../support/files.h"
-#include "../support/variable.h"
-#include "arena/arena.h"
+#include "ahead.h"
 
 #include <doctest/doctest.h>
 
@@ -16,37 +12,6 @@
 using namespace tally;
 using namespace tally::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-/// A process with best-effort work alone. It joins an arena of the test's with its first work.
-struct Ahead : Harness {
-  explicit Ahead(const std::function<void(hooks::Settings &)> &change = [](hooks::Settings &) {})
-      : Harness(settingsWith(change)) {}
-
-  static hooks::Settings settingsWith(const std::function<void(hooks::Settings &)> &change) {
-    hooks::Settings made = settings(true, 0, hooks::Settings().variants.kinds, true, 1);
-    made.runAheadMicroseconds = 5000;
-    change(made);
-    return made;
-  }
-  std::uint64_t ahead() { return hooks.totals().ahead; }
-  std::uint64_t queued() { return hooks.totals().throughVariants + hooks.totals().nonPreemptible; }
-  /// Joins the arena as another process, as seen from this one.
-  std::unique_ptr<runtime::ArenaSlot> join(std::uint32_t slotClass) {
-    auto arena = runtime::Arena::open({path, std::string(), {}, false});
-    REQUIRE(arena);
-    auto slot = (*arena)->claim(slotClass, "other");
-    REQUIRE(slot);
-    return std::move(*slot);
-  }
-
-  TemporaryFolder folder;
-  std::string path = folder.file("arena");
-  Variable variable{"TALLY_ARENA", path};
-};
-
-} // namespace
 
 TEST_CASE("alone launches go at once; from the moment when somebody joins they are queued") {
   Ahead h;
@@ -194,85 +159,6 @@ TEST_CASE(
   CHECK(h.synchronize(stream) == cudaSuccess);
 }
 
-TEST_CASE("a size of a kernel that takes far longer than its others is known from its first time") {
-  Ahead h;
-  cudaStream_t stream = h.stream(0);
-  std::uint64_t cell = 0;
-  auto launches = [&](int count, std::uint32_t blocks, float ms) {
-    h.cuda.msOfOperation = ms;
-    for (int i = 0; i < count; ++i) {
-      CHECK(h.launch(stream, &cell, 1, blocks) == cudaSuccess);
-      CHECK(h.synchronize(stream) == cudaSuccess);
-    }
-  };
-  launches(100, 1, 0.001F);
-  launches(2, 2, 2);
-  h.gated = true;
-  std::atomic<int> made{0};
-  std::thread launcher([&] {
-    for (std::uint32_t i = 0; i < 20; ++i, ++made)
-      h.launch(stream, &cell, i, 2);
-  });
-  std::this_thread::sleep_for(20ms);
-  CHECK(made.load() <= 3);
-  h.gate.open();
-  launcher.join();
-  CHECK(h.synchronize(stream) == cudaSuccess);
-}
-
-TEST_CASE("a group's time counts as its operations' own where nothing else can be in it") {
-  Ahead h;
-  cudaStream_t stream = h.stream(0), other = h.stream(0);
-  std::uint64_t cell = 0, ignored = 0;
-  auto launches = [&](int count) {
-    for (int i = 0; i < count; ++i)
-      CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
-  };
-  auto rest = [&] {
-    CHECK(h.synchronize(stream) == cudaSuccess);
-    std::this_thread::sleep_for(2ms);
-  };
-  h.cuda.msOfOperation = 0.05F;
-  for (int i = 0; i < 20; ++i) {
-    launches(1);
-    rest();
-  }
-  h.cuda.msBetween = 100;
-  int least = 6, most = 60;
-  SUBCASE("the device waited for the thread") {
-    for (int i = 0; i < 100; ++i) {
-      launches(1);
-      CHECK(h.synchronize(stream) == cudaSuccess);
-    }
-  }
-  SUBCASE("another stream had work") {
-    h.gated = true;
-    for (int i = 0; i < 20; ++i) {
-      launches(2);
-      CHECK(h.launch(other, &ignored, 1) == cudaSuccess);
-    }
-    h.gate.open();
-  }
-  SUBCASE("all of it was ahead of the device") {
-    h.gated = true;
-    launches(40);
-    h.gate.open();
-    least = 0;
-    most = 4;
-  }
-  rest();
-  h.holdPlain();
-  CHECK(h.launch(stream, &ignored, 1, 1, &Harness::plainSymbol) == cudaSuccess);
-  int made = 0;
-  for (auto began = std::chrono::steady_clock::now();
-       made < 100 && std::chrono::steady_clock::now() - began < 50ms; ++made)
-    launches(1);
-  CHECK(made >= least);
-  CHECK(made <= most);
-  h.highGate.open();
-  CHECK(h.synchronize(stream) == cudaSuccess);
-}
-
 TEST_CASE("work is further ahead where the device ran out of it behind a wait, up to four times") {
   Ahead h;
   cudaStream_t stream = h.stream(0);
@@ -318,59 +204,6 @@ TEST_CASE("work is further ahead where the device ran out of it behind a wait, u
     CHECK(made[round] <= most * (isTheThreadsWait ? 1 : 1 << std::min<std::size_t>(round, 2)));
   }
   CHECK(h.synchronize(stream) == cudaSuccess);
-}
-
-TEST_CASE("events stand between groups, not behind each operation") {
-  Ahead h;
-  h.cuda.msOfOperation = 0.01F;
-  cudaStream_t stream = h.stream(0);
-  std::uint64_t cell = 0, from = 1, to = 0;
-  auto steps = [&](std::uint32_t count) {
-    int before = h.cuda.recordsOn(stream);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      CHECK(h.launch(stream, &cell, i) == cudaSuccess);
-      CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &to, &from, sizeof to,
-                                       cudaMemcpyDeviceToDevice, stream) == cudaSuccess);
-      CHECK(h.launch(stream, &cell, i) == cudaSuccess);
-    }
-    CHECK(h.synchronize(stream) == cudaSuccess);
-    return h.cuda.recordsOn(stream) - before;
-  };
-  steps(1000);
-  CHECK(steps(1000) < 1000);
-}
-
-TEST_CASE("a kernel's code is loaded before its time is taken") {
-  Ahead h;
-  cudaStream_t stream = h.stream(0);
-  std::uint64_t cell = 0;
-  int records = -1;
-  h.cuda.atAttributeQuery = [&] { records = h.cuda.recordsOn(stream); };
-  CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
-  CHECK(records == 0);
-  CHECK(h.synchronize(stream) == cudaSuccess);
-  CHECK(h.cuda.recordsOn(stream) > 0);
-}
-
-TEST_CASE("a new size of a kernel is not measured alone between many measured ones") {
-  Ahead h;
-  h.cuda.msOfOperation = 0.01F;
-  cudaStream_t stream = h.stream(0);
-  std::uint64_t cell = 0;
-  // Returns the number of events that 100 launches took.
-  auto launches = [&](auto blocks) {
-    int before = h.cuda.recordsOn(stream);
-    for (std::uint32_t i = 0; i < 100; ++i)
-      CHECK(h.launch(stream, &cell, 1, blocks(i)) == cudaSuccess);
-    CHECK(h.synchronize(stream) == cudaSuccess);
-    std::this_thread::sleep_for(2ms);
-    return h.cuda.recordsOn(stream) - before;
-  };
-  static constexpr std::uint32_t sizes[] = {1, 400, 50, 100, 150, 200, 250, 300};
-  CHECK(launches([](std::uint32_t i) { return sizes[i % std::size(sizes)]; }) >= 8);
-  launches([](std::uint32_t) { return 1U; }); // learns of the group before
-  CHECK(launches([](std::uint32_t i) { return 2 + i; }) < 50);
-  CHECK(launches([](std::uint32_t i) { return 401 + i; }) >= 100);
 }
 
 TEST_CASE("what must be scheduled even alone is queued") {

@@ -47,6 +47,14 @@ TEST_CASE("under MPS they are few, and the client gets a priority") {
   }
 }
 
+TEST_CASE("the socket that a daemon leaves behind is not taken for a daemon") {
+  Place place(true);
+  place.quitDaemon();
+  CHECK(!isMpsRunning());
+  prepareDriverEnvironment();
+  CHECK(value("CUDA_DEVICE_MAX_CONNECTIONS") == "32");
+}
+
 TEST_CASE("streams have a connection each while they are few") {
   Place place(false);
   CHECK(streamsWithOwnConnection() == 0);

@@ -1,12 +1,11 @@
 #include "device/green_context.h"
 
-#include "../support/files.h"
+#include "../support/mps_folder.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -133,15 +132,14 @@ TEST_CASE("a call that the driver has not, or that fails, is named, and nothing 
 }
 
 TEST_CASE("a stream for writes alone has connections of its own, but not under MPS") {
-  tally::test::TemporaryFolder place;
-  setenv("CUDA_MPS_PIPE_DIRECTORY", place.path.c_str(), 1);
+  tally::test::MpsFolder place(false);
   driver = {};
   GreenStreams streams(find);
   Result<CUstream> apart = streams.createApart(0, -5);
   REQUIRE(apart);
   CHECK(driver.asked == 8);
   CHECK(driver.priority == -5);
-  std::ofstream(place.file("control")) << "";
+  place.startDaemon();
   CHECK(!streams.createApart(0, -5));
   CHECK(driver.contexts.size() == 1);
   streams.destroyAll();

@@ -5,6 +5,7 @@
 #include "files.h"
 #include "variable.h"
 
+#include <filesystem>
 #include <fstream>
 
 namespace tally::test {
@@ -13,7 +14,16 @@ namespace tally::test {
 struct MpsFolder : TemporaryFolder {
   explicit MpsFolder(bool hasDaemon = true) : variable("CUDA_MPS_PIPE_DIRECTORY", path.string()) {
     if (hasDaemon)
-      std::ofstream(file("control")) << "";
+      startDaemon();
+  }
+  void startDaemon() {
+    for (const char *name : {"control", "log", "nvidia-cuda-mps-control.pid"})
+      std::ofstream(file(name)) << "";
+  }
+  /// As a daemon of driver 580 does that is told to quit: its socket stays.
+  void quitDaemon() {
+    for (const char *name : {"log", "nvidia-cuda-mps-control.pid"})
+      std::filesystem::remove(file(name));
   }
 
   Variable variable;

@@ -38,9 +38,10 @@ constexpr int timesSettling = 10;
 /// An operation longer than the bound goes when at most the bound divided by this is ahead of it.
 constexpr double partOfLonger = 25;
 /// For times that are only upper limits: an estimate becomes doubtful where such a time is above
-/// this multiple of it, at most once in `doubtInterval`.
+/// this multiple of it, at most once in an interval. The interval doubles with each doubt, and is
+/// the first again once a doubt was right.
 constexpr double mostUndoubted = 1.1;
-constexpr Nanoseconds doubtInterval = 100ms;
+constexpr Nanoseconds mostDoubtInterval = 1600ms;
 constexpr std::size_t mostEstimates = 4096, mostKinds = 2048, mostEvents = 64;
 
 } // namespace
@@ -111,13 +112,20 @@ template <class Question> StreamAhead::Said StreamAhead::ask(const Question &que
   return status == cudaErrorNotReady ? Said::No : Said::Unknown;
 }
 
-void StreamAhead::begin(StreamState &stream) {
-  Nanoseconds now = runtime::SteadyClock{}();
-  sweep(now);
+/// The time of one operation counts from an event that is not over yet, and is learnt as soon as
+/// possible. For other groups an event that may be over serves as well, and costs no query.
+void StreamAhead::begin(StreamState &stream, Nanoseconds now, bool isMeasuredAlone) {
+  bool isSwept = isMeasuredAlone || (!closed.empty() && closed.back().operations == 1);
+  if (isSwept)
+    sweep(now);
   open = {};
+  open.work = std::move(spareWork);
+  open.work.clear();
   open.begun = now;
   std::uint64_t others = putByOthers();
-  open.from = (closed.empty() || others != othersAtLast) ? record(stream) : closed.back().to;
+  bool isNewEvent = closed.empty() || others != othersAtLast;
+  open.from = isNewEvent ? record(stream) : closed.back().to;
+  open.isExact = isNewEvent || isSwept;
   open.othersAtFrom = others;
 }
 
@@ -129,10 +137,17 @@ void StreamAhead::close(StreamState &stream) {
   activity.noteAhead(open.operations);
   othersAtLast = putByOthers();
   open.isShared = othersAtLast != open.othersAtFrom;
-  open.isGapless =
-      open.from && ask([&] { return api.cudaEventQuery(open.from.get()); }) == Said::No;
-  if (open.from && !open.isGapless)
-    noteDry(runtime::SteadyClock{}());
+  Nanoseconds now = runtime::SteadyClock{}();
+  sweep(now);
+  // The event before the group is behind all closed groups.
+  auto isReached = [&] {
+    return closed.empty() &&
+           (open.isReached || ask([&] { return api.cudaEventQuery(open.from.get()); }) != Said::No);
+  };
+  isDry = open.from && isReached();
+  open.isGapless = open.from && !isDry;
+  if (isDry)
+    noteDry(now);
   open.to = record(stream);
   if (open.from && open.to) {
     if (closed.empty())
@@ -151,6 +166,7 @@ void StreamAhead::sweep(Nanoseconds now) {
     Said over = ask([&] { return api.cudaEventQuery(first.to.get()); });
     if (over == Said::No)
       return;
+    open.isReached = open.isReached || first.to == open.from;
     if (over == Said::Yes)
       learn(first);
     if (trace) {
@@ -163,6 +179,7 @@ void StreamAhead::sweep(Nanoseconds now) {
       trace->add(event);
     }
     closedExpected -= first.expected;
+    spareWork = std::move(first.work);
     closed.pop_front();
     firstSince = now;
   }
@@ -178,7 +195,7 @@ void StreamAhead::learn(const Group &group) {
   if (group.work.empty() || ask(elapsed) != Said::Yes)
     return;
   double factor = static_cast<double>(ms) * 1e6 / group.expected;
-  bool isOne = group.operations == 1;
+  bool isOne = group.operations == 1 && (group.isExact || group.isGapless);
   if (factor > 1 && (group.isShared || !(isOne || group.isGapless))) {
     doubt(group, factor);
     return;
@@ -186,14 +203,15 @@ void StreamAhead::learn(const Group &group) {
   ++groupsLearnt;
   for (const Work &each : group.work) {
     Estimate &estimate = *each.estimate;
-    if (isOne)
-      estimate.isDoubtful = false;
+    bool wasDoubtful = isOne && std::exchange(estimate.isDoubtful, false);
     std::uint64_t before = std::exchange(estimate.learntFrom, groupsLearnt);
     if (before == groupsLearnt)
       continue;
     double found = std::max(each.ns * factor, leastNs);
     if (isOne && !group.isGapless && estimate.isKnown && found > estimate.ns)
       found = std::max(estimate.ns, found - mostLaunchNs);
+    if (wasDoubtful && found > estimate.ns * mostUndoubted)
+      doubtInterval = firstDoubtInterval;
     bool isMeasured = isOne || found > estimate.ns;
     estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
     estimate.isKnown = estimate.isNews = true;
@@ -207,6 +225,7 @@ void StreamAhead::doubt(const Group &group, double factor) {
   if (factor <= mostUndoubted || now - lastDoubt < doubtInterval)
     return;
   lastDoubt = now;
+  doubtInterval = std::min(2 * doubtInterval, mostDoubtInterval);
   for (const Work &each : group.work)
     each.estimate->isDoubtful = true;
 }
@@ -248,9 +267,10 @@ bool StreamAhead::isTooFar(double ns, Nanoseconds now) const {
 /// waited.
 bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
   Nanoseconds now = runtime::SteadyClock{}(), began = now, since = now;
-  sweep(now);
   if (open.operations != 0)
     close(stream);
+  else
+    sweep(now);
   // Waits for space for a whole group: else there would be an event behind each operation from now
   // on.
   double least = std::max(ns, static_cast<double>(bound.asked().count()) / groupsOfBound);
@@ -292,7 +312,7 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
     return Answer::Waited;
   if (open.operations == 0)
-    begin(stream);
+    begin(stream, now, isNew);
   if (open.work.empty() || open.work.back().estimate != &estimate)
     open.work.push_back({&estimate, estimate.ns});
   ++open.operations;

@@ -43,6 +43,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -113,6 +114,8 @@ private:
   struct Group {
     Event from, to;
     std::uint64_t othersAtFrom = 0; ///< operations of other streams when `from` was recorded
+    bool isExact = false;           ///< `from` was not over when the first operation came
+    bool isReached = false;         ///< `from` was seen to be over
     bool isShared = false;          ///< other streams put operations between `from` and `to`
     bool isGapless = false; ///< the device had not reached `from` when all operations were put
     runtime::Nanoseconds begun{0};
@@ -124,16 +127,17 @@ private:
   enum class Said : std::uint8_t { No, Yes, Unknown };
   /// The estimate of a recently seen operation.
   struct Recent {
-    AheadWork work;
+    std::uint64_t key = 0;
     Estimate *estimate = nullptr;
   };
-  static constexpr std::size_t recentCount = 64;
+  /// A step of a training has one to four hundred kinds of operations.
+  static constexpr std::size_t recentCount = 512;
 
   Estimate &estimateOf(const AheadWork &work) {
     std::uint64_t key = keyOf(work);
     Recent &known = recent[key % recentCount];
-    if (!known.estimate || known.work.identity != work.identity || known.work.size != work.size)
-      known = {work, &look(work, key)};
+    if (!known.estimate || known.key != key)
+      known = {key, &look(work, key)};
     return *known.estimate;
   }
   static std::uint64_t keyOf(const AheadWork &work);
@@ -141,7 +145,7 @@ private:
   Event record(StreamState &stream);
   template <class Question> Said ask(const Question &question);
   std::uint64_t putByOthers() const;
-  void begin(StreamState &stream);
+  void begin(StreamState &stream, runtime::Nanoseconds now, bool isMeasuredAlone);
   void close(StreamState &stream);
   void sweep(runtime::Nanoseconds now);
   void dropIdle(StreamState &stream, runtime::Nanoseconds now);
@@ -149,17 +153,20 @@ private:
   void doubt(const Group &group, double factor);
   double ahead(runtime::Nanoseconds now) const;
   /// Decides by the expected time, or by the time since the group was begun: the group may take
-  /// longer than expected.
+  /// longer than expected. The latter may be longer while the device keeps up with the thread.
   bool isFull(runtime::Nanoseconds now) const {
     double most = static_cast<double>(bound.asked().count()) / groupsOfBound;
-    return open.expected >= most || static_cast<double>((now - open.begun).count()) >= most;
+    runtime::Nanoseconds mostSince = bound.asked() / (isDry ? dryGroupsOfBound : groupsOfBound);
+    return open.expected >= most || now - open.begun >= mostSince;
   }
   void noteDry(runtime::Nanoseconds now) { bound.ranDry(now, activity.restsSoFar()); }
   bool waitUntilAdmissible(StreamState &stream, double ns);
   bool isTooFar(double ns, runtime::Nanoseconds now) const;
 
-  /// The bound holds about this many groups.
-  static constexpr double groupsOfBound = 5;
+  /// The bound holds about this many groups; of those that a thread makes more slowly than the
+  /// device runs them, this many.
+  static constexpr int groupsOfBound = 5, dryGroupsOfBound = 2;
+  static constexpr std::chrono::milliseconds firstDoubtInterval{100};
   const CudaApi &api;
   Captures &captures;
   Activity &activity;
@@ -173,12 +180,14 @@ private:
   std::vector<cudaEvent_t> spare;
   std::deque<Group> closed;
   Group open;
+  std::vector<Work> spareWork; ///< memory for the next group
+  bool isDry = false;          ///< the device had reached the last group when all of it was put
   double closedExpected = 0;
   std::uint64_t groupsLearnt = 0;
   std::uint64_t put = 0; ///< operations so far
   std::uint64_t othersAtLast =
       0; ///< operations of other streams when `closed.back().to` was recorded
-  runtime::Nanoseconds lastDoubt{0};
+  runtime::Nanoseconds lastDoubt{0}, doubtInterval{firstDoubtInterval};
   runtime::Nanoseconds firstSince{0}; ///< since when the first of `closed` may have run
   runtime::Nanoseconds lastPut{0}, lastSweep{0};
   bool isLetGo = false;

@@ -8,6 +8,7 @@
 #include "tally/bundle/fatbin.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -162,7 +163,7 @@ void LoadedImages::aliasModuleOf(const void *kernel, const void *module) {
 }
 
 void LoadedImages::unloaded(const void *module) {
-  std::unique_lock lock(mutex);
+  std::unique_lock lock = lockToChange();
   auto known = byModule.find(module);
   if (known == byModule.end())
     return;
@@ -181,7 +182,7 @@ void LoadedImages::unloaded(const void *module) {
 }
 
 void LoadedImages::clear() {
-  std::unique_lock lock(mutex);
+  std::unique_lock lock = lockToChange();
   for (const auto &[kernel, image] : byKernel)
     registry.forget(kernel);
   for (const auto &[module, image] : byModule) {
@@ -209,7 +210,7 @@ void LoadedImages::found(const CudaApi &api, const void *module, std::string_vie
                          const void *kernel) {
   if (!isOn())
     return;
-  std::unique_lock lock(mutex);
+  std::unique_lock lock = lockToChange();
   auto known = byModule.find(module);
   if (known == byModule.end())
     return;
@@ -222,15 +223,25 @@ void LoadedImages::found(const CudaApi &api, const void *module, std::string_vie
     give(api, *image, std::string(name), kernel);
 }
 
+/// Under the mutex. The image of a kernel whose other handle is not that image's yet, or nullptr.
+std::shared_ptr<LoadedImages::Image> LoadedImages::toEnter(const void *kernel,
+                                                           const void *other) const {
+  auto known = byKernel.find(kernel);
+  if (known == byKernel.end())
+    return nullptr;
+  auto before = byKernel.find(other);
+  return before != byKernel.end() && before->second == known->second ? nullptr : known->second;
+}
+
+/// Some programs ask for a kernel's function at each launch.
 void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *other) {
   if (!isOn() || kernel == other)
     return;
-  std::unique_lock lock(mutex);
-  auto known = byKernel.find(kernel);
-  if (known == byKernel.end())
+  if (std::shared_lock lock(mutex); !toEnter(kernel, other))
     return;
-  const std::shared_ptr<Image> image = known->second;
-  if (auto before = byKernel.find(other); before != byKernel.end() && before->second == image)
+  std::unique_lock lock = lockToChange();
+  const std::shared_ptr<Image> image = toEnter(kernel, other);
+  if (!image)
     return;
   for (auto &[name, handles] : image->kernels)
     if (isIn(handles, kernel))
@@ -242,7 +253,7 @@ void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *oth
 void LoadedImages::foundVariable(const void *module) {
   if (!isOn())
     return;
-  std::unique_lock lock(mutex);
+  std::unique_lock lock = lockToChange();
   auto known = byModule.find(module);
   if (known == byModule.end())
     return;
@@ -254,9 +265,21 @@ void LoadedImages::foundVariable(const void *module) {
 bool LoadedImages::hasVariants(const void *kernel) const {
   if (usable.load(std::memory_order_acquire) == 0)
     return false;
+  struct Answer {
+    const LoadedImages *of = nullptr;
+    const void *kernel = nullptr;
+    std::uint64_t changes = 0;
+    bool hasVariants = false;
+  };
+  static thread_local std::array<Answer, 256> answers;
+  Answer &last = answers[(reinterpret_cast<std::uintptr_t>(kernel) * 0x9e3779b97f4a7c15) >> 56];
+  std::uint64_t now = changes.load(std::memory_order_acquire);
+  if (last.kernel == kernel && last.changes == now && last.of == this)
+    return last.hasVariants;
   std::shared_lock lock(mutex);
   auto known = byKernel.find(kernel);
-  return known != byKernel.end() && known->second->state == State::Usable;
+  last = {this, kernel, now, known != byKernel.end() && known->second->state == State::Usable};
+  return last.hasVariants;
 }
 
 bool LoadedImages::knows(const void *kernel) const {
@@ -319,7 +342,7 @@ void LoadedImages::look(const CudaApi &api, Image &image) {
     return haveMade(image);
   image.contents = std::move(*read);
   bool isUsable = load(api, image);
-  std::unique_lock lock(mutex);
+  std::unique_lock lock = lockToChange();
   // Meanwhile the program may have asked for a variable, or have unloaded the image.
   if (!isUsable || image.state != State::Awaited) {
     image.state = State::Refused;

@@ -19,6 +19,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -75,7 +76,7 @@ public:
   void foundVariable(const void *module);
 
   /// Whether the registry's record has to make a launch of the kernel: the kernel has variants, or
-  /// once had some. Takes a lock that readers share, and no lock where no image has variants.
+  /// once had some. A thread that asks again takes no lock, unless images have changed.
   bool hasVariants(const void *kernel) const;
   /// Whether the kernel belongs to an image that may get variants.
   bool knows(const void *kernel) const;
@@ -110,12 +111,20 @@ private:
   void enter(const std::shared_ptr<Image> &image, std::vector<const void *> &handles,
              const CudaApi &api, const void *handle);
   void give(const CudaApi &api, Image &image, const std::string &name, const void *kernel);
+  std::shared_ptr<Image> toEnter(const void *kernel, const void *other) const;
+  /// For changes of `byKernel` and of an image's state: the answers that threads keep are old.
+  std::unique_lock<std::shared_mutex> lockToChange() {
+    std::unique_lock lock(mutex);
+    changes.fetch_add(1, std::memory_order_release);
+    return lock;
+  }
 
   Registry &registry;
   const bundle::VariantStore store;
   LinkInputs links;
   std::atomic<std::size_t> usable{0}, refused{0};
-  mutable std::shared_mutex mutex; ///< guards the members below, to `served`
+  std::atomic<std::uint64_t> changes{0}; ///< changed under the mutex
+  mutable std::shared_mutex mutex;       ///< guards the members below, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;
   std::unordered_map<const void *, std::shared_ptr<Image>> byKernel;
   std::unordered_map<std::string, std::string> compiledTexts; ///< texts by the code's key

@@ -11,7 +11,9 @@ namespace tally::runtime {
 bool isMpsRunning() {
   const char *given = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
   std::string folder = given && *given ? given : "/tmp/nvidia-mps";
-  return access((folder + "/control").c_str(), F_OK) == 0;
+  auto has = [&](const char *name) { return access((folder + name).c_str(), F_OK) == 0; };
+  // A daemon that is told to quit leaves its socket, and removes the other two.
+  return has("/control") && (has("/log") || has("/nvidia-cuda-mps-control.pid"));
 }
 
 void prepareDriverEnvironment(std::optional<bool> bestEffortOnly, bool loadsEagerly) {

@@ -8,7 +8,8 @@
 namespace tally::runtime {
 
 /// Whether the process would become a client of MPS: the MPS daemon's socket is where the driver
-/// looks for it (CUDA_MPS_PIPE_DIRECTORY, else /tmp/nvidia-mps).
+/// looks for it (CUDA_MPS_PIPE_DIRECTORY, else /tmp/nvidia-mps), and so is another file that a
+/// running daemon has there. True also for a daemon that was killed.
 bool isMpsRunning();
 
 /// Call this before the driver starts, while no other thread reads the environment. Variables that

@@ -306,7 +306,8 @@ class Doctor(Launcher):
             self.has(found, name, "note", "")
         for name in ("settings", "ptxas", "cache", "arena"):
             self.has(found, name, "bad", "")
-        (self.folder / "control").write_text("")
+        for name in ("control", "log"):
+            (self.folder / name).write_text("")
         self.has(self.findings(CUDA_MPS_PIPE_DIRECTORY=str(self.folder)), "MPS", "ok", str(self.folder))
         self.has(self.findings(TALLY_DISABLE="1"), "settings", "note", "TALLY_DISABLE=1")
         self.has(self.findings(TALLY_PRELOAD_LIBRARY="/bin/nothing"), "preloaded library", "bad", "looked for: /bin/nothing")
