@@ -74,6 +74,21 @@ public:
       check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     }
   }
+  /// Fills memory on one stream, or copies it to the host, while another has kernels.
+  void useBeside(std::size_t bytes, bool isCopied) {
+    void *memory = nullptr;
+    check(cudaMalloc(&memory, bytes), "cudaMalloc");
+    std::vector<char> host(isCopied ? bytes : 0);
+    cudaStream_t stream = plain();
+    for (int i = 0; i < kernelsBefore; ++i)
+      if (isCopied)
+        check(cudaMemcpyAsync(host.data(), memory, bytes, cudaMemcpyDeviceToHost, stream),
+              "cudaMemcpyAsync");
+      else
+        check(cudaMemsetAsync(memory, i, bytes, stream), "cudaMemsetAsync");
+    use({plain()});
+    check(cudaFree(memory), "cudaFree");
+  }
   /// Runs a kernel in another context of the process.
   static void useOtherContext() {
     CUcontext own = nullptr, other = nullptr;
@@ -127,6 +142,12 @@ const Way ways[] = {
     {"two streams in turns", [](Measurement &with) { with.use({with.plain(), with.plain()}); }},
     {"two streams, 3 kernels each", [](Measurement &with) { with.useInARow(3); }},
     {"two streams, 10 kernels each", [](Measurement &with) { with.useInARow(10); }},
+    {"one stream; fills of 4 KiB on another",
+     [](Measurement &with) { with.useBeside(std::size_t{4} << 10, false); }},
+    {"one stream; fills of 16 MiB on another",
+     [](Measurement &with) { with.useBeside(std::size_t{16} << 20, false); }},
+    {"one stream; copies to the host on another",
+     [](Measurement &with) { with.useBeside(std::size_t{4} << 10, true); }},
     {"two streams, then in another context",
      [](Measurement &with) {
        with.use({with.plain(), with.plain()});

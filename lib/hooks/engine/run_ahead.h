@@ -2,12 +2,13 @@
 // work does not yield, so a process or class that joins waits for the work that is ahead of the
 // device. That time is bounded, by the time that the same work took before.
 //
-// On each stream events stand between groups of operations of about a fifth of the bound. The
-// device's clock gives the time between two events. The operations of the group share that time in
-// proportion to the time expected of each. A new operation is measured alone, from an event right
-// before it, but for a new size between measured ones (work_kind.h). A thread waits before an
-// operation that would be further ahead than the bound. An operation longer than the bound goes
-// when hardly anything is ahead of it.
+// On each stream events stand between groups of operations of about a fifth of the bound. Events
+// and queries cost the thread some 2 us each; so a thread that is slower than the device has fewer
+// of them. The device's clock gives the time between two events. The operations of the group share
+// that time in proportion to the time expected of each. A new operation is measured alone, from an
+// event right before it, but for a new size between measured ones (work_kind.h). A thread waits
+// before an operation that would be further ahead than the bound. An operation longer than the
+// bound goes when hardly anything is ahead of it.
 //
 // The bound grows where it left the device without work (growing_bound.h).
 //
@@ -112,16 +113,16 @@ private:
   };
   using Event = std::shared_ptr<CUevent_st>;
   struct Group {
+    runtime::Nanoseconds begun{0};
+    double expected = 0; ///< ns
+    std::uint64_t operations = 0;
+    std::vector<Work> work; ///< one entry for consecutive operations of one estimate
     Event from, to;
     std::uint64_t othersAtFrom = 0; ///< operations of other streams when `from` was recorded
     bool isExact = false;           ///< `from` was not over when the first operation came
     bool isReached = false;         ///< `from` was seen to be over
     bool isShared = false;          ///< other streams put operations between `from` and `to`
     bool isGapless = false; ///< the device had not reached `from` when all operations were put
-    runtime::Nanoseconds begun{0};
-    double expected = 0; ///< ns
-    std::uint64_t operations = 0;
-    std::vector<Work> work; ///< one entry for consecutive operations of one estimate
   };
   /// Unknown: the context has failed; the program learns that from its own calls.
   enum class Said : std::uint8_t { No, Yes, Unknown };
@@ -172,25 +173,25 @@ private:
   Activity &activity;
   runtime::Trace *const trace; ///< may be nullptr
   const std::uint8_t number;   ///< the stream's number in the trace
-  std::mutex mutex;            ///< guards the members below
+  std::mutex mutex;            ///< guards the members below; each operation uses the first of them
   GrowingBound bound;
-  std::unordered_map<const void *, WorkKind> kinds;
-  std::array<Recent, recentCount> recent;
-  std::unordered_map<std::uint64_t, Estimate> estimates; ///< estimates by identity and size
-  std::vector<cudaEvent_t> spare;
-  std::deque<Group> closed;
-  Group open;
-  std::vector<Work> spareWork; ///< memory for the next group
-  bool isDry = false;          ///< the device had reached the last group when all of it was put
+  bool isLetGo = false;
+  bool isDry = false; ///< the device had reached the last group when all of it was put
+  runtime::Nanoseconds lastPut{0}, lastSweep{0};
+  runtime::Nanoseconds firstSince{0}; ///< since when the first of `closed` may have run
   double closedExpected = 0;
-  std::uint64_t groupsLearnt = 0;
   std::uint64_t put = 0; ///< operations so far
+  Group open;
+  std::deque<Group> closed;
   std::uint64_t othersAtLast =
       0; ///< operations of other streams when `closed.back().to` was recorded
+  std::uint64_t groupsLearnt = 0;
   runtime::Nanoseconds lastDoubt{0}, doubtInterval{firstDoubtInterval};
-  runtime::Nanoseconds firstSince{0}; ///< since when the first of `closed` may have run
-  runtime::Nanoseconds lastPut{0}, lastSweep{0};
-  bool isLetGo = false;
+  std::vector<Work> spareWork; ///< memory for the next group
+  std::vector<cudaEvent_t> spare;
+  std::unordered_map<const void *, WorkKind> kinds;
+  std::unordered_map<std::uint64_t, Estimate> estimates; ///< estimates by identity and size
+  std::array<Recent, recentCount> recent;
 };
 
 /// The StreamAhead of all streams of a process in which all work is best effort. Thread-safe.
