@@ -266,20 +266,19 @@ bool LoadedImages::hasVariants(const void *kernel) const {
   if (usable.load(std::memory_order_acquire) == 0)
     return false;
   struct Answer {
-    const LoadedImages *of = nullptr;
     const void *kernel = nullptr;
-    std::uint64_t changes = 0;
-    bool hasVariants = false;
+    std::uint64_t version = 0; ///< doubled; the lowest bit is the answer
   };
-  static thread_local std::array<Answer, 256> answers;
-  Answer &last = answers[(reinterpret_cast<std::uintptr_t>(kernel) * 0x9e3779b97f4a7c15) >> 56];
-  std::uint64_t now = changes.load(std::memory_order_acquire);
-  if (last.kernel == kernel && last.changes == now && last.of == this)
-    return last.hasVariants;
+  static thread_local std::array<Answer, 512> answers;
+  Answer &last = answers[(reinterpret_cast<std::uintptr_t>(kernel) * 0x9e3779b97f4a7c15) >> 55];
+  std::uint64_t now = version.load(std::memory_order_acquire);
+  if (last.kernel == kernel && last.version >> 1 == now)
+    return (last.version & 1) != 0;
   std::shared_lock lock(mutex);
   auto known = byKernel.find(kernel);
-  last = {this, kernel, now, known != byKernel.end() && known->second->state == State::Usable};
-  return last.hasVariants;
+  bool hasVariants = known != byKernel.end() && known->second->state == State::Usable;
+  last = {kernel, now << 1 | (hasVariants ? 1 : 0)};
+  return hasVariants;
 }
 
 bool LoadedImages::knows(const void *kernel) const {

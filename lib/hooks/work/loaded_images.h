@@ -112,10 +112,14 @@ private:
              const CudaApi &api, const void *handle);
   void give(const CudaApi &api, Image &image, const std::string &name, const void *kernel);
   std::shared_ptr<Image> toEnter(const void *kernel, const void *other) const;
+  static std::uint64_t newVersion() {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
   /// For changes of `byKernel` and of an image's state: the answers that threads keep are old.
   std::unique_lock<std::shared_mutex> lockToChange() {
     std::unique_lock lock(mutex);
-    changes.fetch_add(1, std::memory_order_release);
+    version.store(newVersion(), std::memory_order_release);
     return lock;
   }
 
@@ -123,8 +127,9 @@ private:
   const bundle::VariantStore store;
   LinkInputs links;
   std::atomic<std::size_t> usable{0}, refused{0};
-  std::atomic<std::uint64_t> changes{0}; ///< changed under the mutex
-  mutable std::shared_mutex mutex;       ///< guards the members below, to `served`
+  /// Of `byKernel` and the images' states; no two objects have the same. Stored under the mutex.
+  std::atomic<std::uint64_t> version{newVersion()};
+  mutable std::shared_mutex mutex; ///< guards the members below, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;
   std::unordered_map<const void *, std::shared_ptr<Image>> byKernel;
   std::unordered_map<std::string, std::string> compiledTexts; ///< texts by the code's key
