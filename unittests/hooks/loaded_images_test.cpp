@@ -138,6 +138,27 @@ TEST_CASE("a kernel's variants are found by the bytes of its image, whichever co
   CHECK(l.factsOf(other)->name == "one");
 }
 
+TEST_CASE("an answer that the thread has got before ends with each change") {
+  Loading l;
+  const void *kernel = handle(10), *other = handle(11), *late = handle(20);
+  l.images.loaded(l.api, handle(1), l.image("one"));
+  l.images.found(l.api, handle(1), "one", kernel);
+  REQUIRE(l.comesToHaveVariants(kernel));
+  CHECK_FALSE(l.images.hasVariants(other));
+  l.images.alias(l.api, kernel, other);
+  CHECK(l.images.hasVariants(other));
+  std::string text = l.image("late"), path = l.store.bundleOf(bundle::imageKey(text));
+  std::rename(path.c_str(), (path + "x").c_str());
+  l.images.loaded(l.api, handle(2), text);
+  l.images.found(l.api, handle(2), "late", late);
+  CHECK_FALSE(l.images.hasVariants(late));
+  std::rename((path + "x").c_str(), path.c_str());
+  CHECK(l.comesToHaveVariants(late));
+  l.images.clear();
+  for (const void *each : {kernel, other, late})
+    CHECK_FALSE(l.images.hasVariants(each));
+}
+
 TEST_CASE("a handle that means another kernel now has not the variants of the one before") {
   Loading l;
   const void *module = handle(1), *kernel = handle(10);

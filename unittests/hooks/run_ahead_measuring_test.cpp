@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <iterator>
 #include <thread>
-#include <vector>
 
 using namespace tally;
 using namespace tally::test;

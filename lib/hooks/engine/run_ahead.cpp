@@ -119,8 +119,6 @@ void StreamAhead::begin(StreamState &stream, Nanoseconds now, bool isMeasuredAlo
   if (isSwept)
     sweep(now);
   open = {};
-  open.work = std::move(spareWork);
-  open.work.clear();
   open.begun = now;
   std::uint64_t others = putByOthers();
   bool isNewEvent = closed.empty() || others != othersAtLast;
@@ -140,11 +138,8 @@ void StreamAhead::close(StreamState &stream) {
   Nanoseconds now = runtime::SteadyClock{}();
   sweep(now);
   // The event before the group is behind all closed groups.
-  auto isReached = [&] {
-    return closed.empty() &&
-           (open.isReached || ask([&] { return api.cudaEventQuery(open.from.get()); }) != Said::No);
-  };
-  isDry = open.from && isReached();
+  isDry = open.from && closed.empty() &&
+          (open.isReached || ask([&] { return api.cudaEventQuery(open.from.get()); }) != Said::No);
   open.isGapless = open.from && !isDry;
   if (isDry)
     noteDry(now);
@@ -179,7 +174,6 @@ void StreamAhead::sweep(Nanoseconds now) {
       trace->add(event);
     }
     closedExpected -= first.expected;
-    spareWork = std::move(first.work);
     closed.pop_front();
     firstSince = now;
   }

@@ -187,7 +187,6 @@ private:
       0; ///< operations of other streams when `closed.back().to` was recorded
   std::uint64_t groupsLearnt = 0;
   runtime::Nanoseconds lastDoubt{0}, doubtInterval{firstDoubtInterval};
-  std::vector<Work> spareWork; ///< memory for the next group
   std::vector<cudaEvent_t> spare;
   std::unordered_map<const void *, WorkKind> kinds;
   std::unordered_map<std::uint64_t, Estimate> estimates; ///< estimates by identity and size

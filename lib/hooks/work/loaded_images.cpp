@@ -163,11 +163,12 @@ void LoadedImages::aliasModuleOf(const void *kernel, const void *module) {
 }
 
 void LoadedImages::unloaded(const void *module) {
-  std::unique_lock lock = lockToChange();
+  std::unique_lock lock(mutex);
   auto known = byModule.find(module);
   if (known == byModule.end())
     return;
   const std::shared_ptr<Image> image = known->second;
+  changed();
   std::erase_if(byModule, [&](const auto &each) { return each.second == image; });
   std::erase_if(byKernel, [&](const auto &each) {
     bool isOf = each.second == image;
@@ -182,7 +183,8 @@ void LoadedImages::unloaded(const void *module) {
 }
 
 void LoadedImages::clear() {
-  std::unique_lock lock = lockToChange();
+  std::unique_lock lock(mutex);
+  changed();
   for (const auto &[kernel, image] : byKernel)
     registry.forget(kernel);
   for (const auto &[module, image] : byModule) {
@@ -197,6 +199,7 @@ void LoadedImages::clear() {
 void LoadedImages::enter(const std::shared_ptr<Image> &image, std::vector<const void *> &handles,
                          const CudaApi &api, const void *handle) {
   registry.forget(handle);
+  changed();
   byKernel[handle] = image;
   handles.push_back(handle);
   if (handles.front() != handle)
@@ -210,7 +213,7 @@ void LoadedImages::found(const CudaApi &api, const void *module, std::string_vie
                          const void *kernel) {
   if (!isOn())
     return;
-  std::unique_lock lock = lockToChange();
+  std::unique_lock lock(mutex);
   auto known = byModule.find(module);
   if (known == byModule.end())
     return;
@@ -239,7 +242,7 @@ void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *oth
     return;
   if (std::shared_lock lock(mutex); !toEnter(kernel, other))
     return;
-  std::unique_lock lock = lockToChange();
+  std::unique_lock lock(mutex);
   const std::shared_ptr<Image> image = toEnter(kernel, other);
   if (!image)
     return;
@@ -253,10 +256,11 @@ void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *oth
 void LoadedImages::foundVariable(const void *module) {
   if (!isOn())
     return;
-  std::unique_lock lock = lockToChange();
+  std::unique_lock lock(mutex);
   auto known = byModule.find(module);
   if (known == byModule.end())
     return;
+  changed();
   known->second->state = State::Refused;
   for (KernelRecord *each : known->second->given)
     each->hasStaleVariants = true;
@@ -276,9 +280,9 @@ bool LoadedImages::hasVariants(const void *kernel) const {
     return (last.version & 1) != 0;
   std::shared_lock lock(mutex);
   auto known = byKernel.find(kernel);
-  bool hasVariants = known != byKernel.end() && known->second->state == State::Usable;
-  last = {kernel, now << 1 | (hasVariants ? 1 : 0)};
-  return hasVariants;
+  bool has = known != byKernel.end() && known->second->state == State::Usable;
+  last = {kernel, now << 1 | (has ? 1 : 0)};
+  return has;
 }
 
 bool LoadedImages::knows(const void *kernel) const {
@@ -341,7 +345,8 @@ void LoadedImages::look(const CudaApi &api, Image &image) {
     return haveMade(image);
   image.contents = std::move(*read);
   bool isUsable = load(api, image);
-  std::unique_lock lock = lockToChange();
+  std::unique_lock lock(mutex);
+  changed();
   // Meanwhile the program may have asked for a variable, or have unloaded the image.
   if (!isUsable || image.state != State::Awaited) {
     image.state = State::Refused;

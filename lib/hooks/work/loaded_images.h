@@ -116,12 +116,9 @@ private:
     static std::atomic<std::uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
   }
-  /// For changes of `byKernel` and of an image's state: the answers that threads keep are old.
-  std::unique_lock<std::shared_mutex> lockToChange() {
-    std::unique_lock lock(mutex);
-    version.store(newVersion(), std::memory_order_release);
-    return lock;
-  }
+  /// Under the mutex, with each change of `byKernel` and of an image's state: the answers that
+  /// threads keep are old.
+  void changed() { version.store(newVersion(), std::memory_order_release); }
 
   Registry &registry;
   const bundle::VariantStore store;
