@@ -119,6 +119,32 @@ TEST_CASE("a copy between the device's memory and pinned memory is by a kernel, 
   CHECK(by([&] { return c.copy(c.to(), host, megabyte + 1, cudaMemcpyHostToDevice); }) == 0);
 }
 
+TEST_CASE("in an idle queue, kernels make what the driver makes with kernels, and CUDA the rest") {
+  if (hooks::ownBundle().empty())
+    return;
+  Copying c;
+  std::vector<std::byte> pinned(megabyte, std::byte{5});
+  c.cuda.pin(pinned.data());
+  c.cuda.pin(pinned.data() + megabyte - 1);
+  auto by = [&](const auto &make) {
+    REQUIRE(c.synchronize(c.stream) == cudaSuccess);
+    std::uint64_t before = c.hooks.totals().copiesByKernels;
+    CHECK(make() == cudaSuccess);
+    CHECK(c.synchronize(c.stream) == cudaSuccess);
+    return c.hooks.totals().copiesByKernels - before;
+  };
+  const hooks::CudaApi &api = c.cuda.api();
+  CHECK(c.launch(c.stream, &c.cell, 1) == cudaSuccess);
+  CHECK(by([&] { return c.hooks.copies().fillAsync(api, c.to(), 3, 64, c.stream); }) == 1);
+  auto none = [] { return cudaErrorUnknown; };
+  CHECK(by([&] { return c.hooks.copies().fill(api, c.to(), 3, 64, nullptr, none); }) == 1);
+  CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte); }) == 1);
+  CHECK(by([&] { return c.copy(c.to(), pinned.data(), megabyte, cudaMemcpyHostToDevice); }) == 0);
+  CHECK(c.to()[0] == std::byte{5});
+  CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte, cudaMemcpyDefault); }) == 1);
+  CHECK(c.to()[0] == std::byte{1});
+}
+
 TEST_CASE("a thread that has no context yet has its copies made by kernels") {
   if (hooks::ownBundle().empty())
     return;

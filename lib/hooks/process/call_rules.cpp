@@ -18,14 +18,14 @@ CallRules::Queued CallRules::queueBestEffort(const CudaApi &api, StreamState &st
       return {*status, 0};
   bool idle = running->queue().isIdle();
   // A thread's default stream handle names another stream on the dispatcher's thread.
-  bool mayWait = !idle && state.kind != StreamKind::PerThread;
+  bool hasQueue = state.kind != StreamKind::PerThread;
   bool isServed = state.device == running->deviceNumber();
-  if (OwnKernels *own = running->ownKernels(); own && byKernel && mayWait && isServed)
-    if (std::optional<OwnLaunch> launch = byKernel(*own)) {
+  if (OwnKernels *own = running->ownKernels(); own && byKernel && hasQueue && isServed)
+    if (std::optional<OwnLaunch> launch = byKernel(*own, idle)) {
       running->submit(state, std::move(*launch), onAny.run);
       return {cudaSuccess, 0};
     }
-  if (mayWait && mayQueue()) {
+  if (!idle && hasQueue && mayQueue()) {
     bool onLane = onAny.run && isServed;
     std::uint64_t ticket =
         onLane ? running->submitOnLane(state, onAny, behind) : running->submit(state, call, behind);

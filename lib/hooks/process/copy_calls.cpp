@@ -35,7 +35,9 @@ cudaError_t CopyCalls::copyAsync(const CudaApi &api, void *to, const void *from,
   if (auto status = tryStaged(api, to, from, bytes, kind, handle))
     return *status;
   auto mayQueue = [&] { return mayQueueCopy(api, to, from, bytes, kind); };
-  auto byKernel = [=](OwnKernels &own) { return own.copy(to, from, bytes, kind); };
+  auto byKernel = [=](OwnKernels &own, bool isIdle) {
+    return isIdle && !isOfDriver(kind) ? std::nullopt : own.copy(to, from, bytes, kind);
+  };
   return rules.queueCopy(api, handle, mayQueue, copy, RunAhead::copyOf(kind, bytes), byKernel);
 }
 
@@ -46,7 +48,7 @@ cudaError_t CopyCalls::fillAsync(const CudaApi &api, void *to, int value, std::s
   };
   runsDriverKernel(api, handle);
   auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
-  auto byKernel = [=](OwnKernels &own) { return own.fill(to, value, bytes); };
+  auto byKernel = [=](OwnKernels &own, bool) { return own.fill(to, value, bytes); };
   return rules.queueCopy(api, handle, mayQueue, fill, RunAhead::fillOf(bytes), byKernel);
 }
 
@@ -65,10 +67,12 @@ cudaError_t CopyCalls::foreignCopy(const CudaApi &api, cudaStream_t handle, cons
     return copy.isFill ? copy.isAligned && QueueChecks{api}.isOnDevice(copy.to, copy.bytes)
                        : mayQueueCopy(api, copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
   };
-  auto byKernel = [&](OwnKernels &own) -> std::optional<OwnLaunch> {
-    if (!copy.isFill)
-      return own.copy(copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
-    return copy.byte ? own.fill(copy.to, *copy.byte, copy.bytes) : std::nullopt;
+  auto byKernel = [&](OwnKernels &own, bool isIdle) -> std::optional<OwnLaunch> {
+    if (copy.isFill)
+      return copy.byte ? own.fill(copy.to, *copy.byte, copy.bytes) : std::nullopt;
+    return isIdle && !copy.mayBeKernel
+               ? std::nullopt
+               : own.copy(copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
   };
   AheadWork work =
       copy.isFill ? RunAhead::fillOf(copy.bytes) : RunAhead::copyOf(cudaMemcpyDefault, copy.bytes);
@@ -76,12 +80,12 @@ cudaError_t CopyCalls::foreignCopy(const CudaApi &api, cudaStream_t handle, cons
       .status;
 }
 
-/// Returns the engine where work on the stream has to be queued now; else nullptr.
+/// Returns the engine where the stream's kernels are queued now; else nullptr.
 BestEffortEngine *CopyCalls::queueing(const CudaApi &api, const StreamState &state) {
   BestEffortEngine *now = served.engine();
   bool isQueued = now && state.bestEffort && state.kind != StreamKind::PerThread &&
                   state.device == now->deviceNumber() && !now->isAhead() &&
-                  !now->queue().isIdle() && !captures.takesPart(api, state.handle);
+                  !captures.takesPart(api, state.handle);
   return isQueued ? now : nullptr;
 }
 
@@ -90,7 +94,7 @@ std::optional<cudaError_t> CopyCalls::tryStaged(const CudaApi &api, void *to, co
                                                 cudaStream_t handle) {
   StreamState &state = streams.find(api, handle);
   BestEffortEngine *now = queueing(api, state);
-  Staging *staging = now ? now->stagingMemory() : nullptr;
+  Staging *staging = now && !now->queue().isIdle() ? now->stagingMemory() : nullptr;
   if (!staging)
     return std::nullopt;
   InHook inside;
