@@ -6,10 +6,10 @@ turns.
 
 Trainings: steps a second under `tally run --best-effort` with no other process, and beside an idle server under
 `tally run`, over plain. Requests: P50 and P99 under `tally run` over plain, with the same arrivals. A ratio is of
-one repetition, within which the columns take turns; the table shows the mean of the repetitions' ratios and its 95 %
-confidence interval (Student's t). Processes start --starts times, since two processes of one program differ. The
-script compares losses and answers with those of the plain program. The same command again continues an interrupted
-run.
+one repetition, within which the columns take turns. All processes start --starts times, over which the repetitions
+are spread. Two processes of one program differ by more than two repetitions of one process, so the table shows the
+mean over the starts of their repetitions' means, and its 95 % confidence interval (Student's t). The script compares
+losses and answers with those of the plain program. The same command again continues an interrupted run.
 """
 import argparse
 import concurrent.futures
@@ -113,6 +113,7 @@ class Programs:
 class Measurement:
     def __init__(self, arguments, deadline):
         self.arguments, self.deadline, self.bits, self.service = arguments, deadline, {}, {}
+        self.of_start = -(-arguments.repetitions // arguments.starts)  # repetitions
         os.makedirs(arguments.out, exist_ok=True)
         self.path, self.rows = os.path.join(arguments.out, "alone.jsonl"), {}
         if os.path.exists(self.path):
@@ -165,7 +166,7 @@ class Measurement:
             file.writelines(f"{each.strip()}\n" for each in texts)
 
     def cell(self, programs, kind, name, column, repetition):
-        row = {"kind": kind, "name": name, "column": column, "repetition": repetition}
+        row = {"kind": kind, "name": name, "column": column, "repetition": repetition, "start": (repetition - 1) // self.of_start}
         measure = self.train if kind == "training" else self.serve
         try:
             found, tried = cores.undisturbed(lambda: measure(programs, name, column, repetition), 1 if self.arguments.size == "small" else cores.TRIES)
@@ -216,8 +217,7 @@ class Measurement:
         return {"latency_us": answer["latency_us"]}
 
     def all(self):
-        size = -(-self.arguments.repetitions // self.arguments.starts)
-        numbers = list(range(1, self.arguments.repetitions + 1))
+        size, numbers = self.of_start, list(range(1, self.arguments.repetitions + 1))
         with Mps() if self.arguments.mps else NoMps() as mps:
             return all(self.start(kind, names, numbers[begin:begin + size], mps) for begin in range(0, len(numbers), size)
                        for kind, names in (("training", self.arguments.trainings), ("inference", self.arguments.inference)) if names)
@@ -233,7 +233,7 @@ def figures(kind, row):
 
 
 def ratios(rows):
-    """By (kind, name, column, figure): a ratio over plain for each repetition with both values."""
+    """By (kind, name, column, figure): by start, a ratio over plain for each repetition with both values."""
     found = {}
     for (name, column, repetition), row in rows.items():
         plain = rows.get((name, "plain", repetition))
@@ -242,18 +242,19 @@ def ratios(rows):
         over = figures(row["kind"], plain)
         for figure, value in figures(row["kind"], row).items():
             if over[figure]:
-                found.setdefault((row["kind"], name, column, figure), []).append(value / over[figure])
+                starts = found.setdefault((row["kind"], name, column, figure), {})
+                starts.setdefault(row["start"], []).append(value / over[figure])
     return found
 
 
 def text(rows):
-    lines = ["| program | under | figure | over plain | interval of 95 % | repetitions | target | |", "|---" * 8 + "|"]
-    for (kind, name, column, figure), values in ratios(rows).items():
-        middle, half = interval(values)
+    lines = ["| program | under | figure | over plain | interval of 95 % | starts, repetitions | target | |", "|---" * 8 + "|"]
+    for (kind, name, column, figure), starts in ratios(rows).items():
+        middle, half = interval([mean(values) for values in starts.values()])
         target, least = TARGETS[column, figure], kind == "training"
         reached = middle >= target if least else middle <= target
-        spread = f"{middle - half:.3f} to {middle + half:.3f}" if math.isfinite(half) else "one repetition"
-        lines.append(f"| {name} | {column} | {'steps a second' if least else figure.upper()} | {middle:.3f} | {spread} | {len(values)} "
+        spread = f"{middle - half:.3f} to {middle + half:.3f}" if math.isfinite(half) else "one start"
+        lines.append(f"| {name} | {column} | {'steps a second' if least else figure.upper()} | {middle:.3f} | {spread} | {len(starts)}, {sum(map(len, starts.values()))} "
                      f"| {'at least' if least else 'at most'} {target} | {'' if reached else 'missed'} |")
     return "\n".join(lines)
 
@@ -264,7 +265,7 @@ def parse():
     parser.add_argument("--trainings", default=",".join(of.training), help="comma-separated; empty: none")
     parser.add_argument("--inference", default=",".join(f"{model}-{form}" for model in of.inference for form in of.forms))
     parser.add_argument("--repetitions", type=int, default=10)
-    parser.add_argument("--starts", type=int, default=2, help="of all processes, over which the repetitions are spread")
+    parser.add_argument("--starts", type=int, default=5, help="of all processes, over which the repetitions are spread")
     parser.add_argument("--requests", type=int, help="of a repetition; 400, without a GPU 4")
     parser.add_argument("--load", type=float, default=0.3, help="fraction of what the model can answer")
     parser.add_argument("--seconds", type=float, help="of training; 3, without a GPU 0.3")

@@ -244,12 +244,19 @@ class Alone(unittest.TestCase):
         self.assertEqual(alone.interval([2.0]), (2.0, float("inf")))
 
     def test_ratios_are_of_one_repetition(self):
-        rows = {(name, column, repetition): {"kind": "training", "name": name, "column": column, "repetition": repetition, "steps_per_s": rate}
+        rows = {(name, column, repetition): {"kind": "training", "name": name, "column": column, "repetition": repetition, "steps_per_s": rate, "start": 0}
                 for name, column, repetition, rate in (("a", "plain", 1, 10), ("a", "tally", 1, 9), ("a", "plain", 2, 20), ("a", "tally", 2, 19), ("a", "tally", 3, 1))}
-        self.assertEqual(alone.ratios(rows), {("training", "a", "tally", "steps"): [0.9, 0.95]})
+        self.assertEqual(alone.ratios(rows), {("training", "a", "tally", "steps"): {0: [0.9, 0.95]}})
         rows["a", "tally", 2]["failed"] = "wrong"
-        self.assertEqual(alone.ratios(rows), {("training", "a", "tally", "steps"): [0.9]})
-        self.assertRegex(alone.text(rows), r"\| a \| tally \| steps a second \| 0.900 \| one repetition \| 1 \| at least 0.98 \| missed \|")
+        self.assertEqual(alone.ratios(rows), {("training", "a", "tally", "steps"): {0: [0.9]}})
+        self.assertRegex(alone.text(rows), r"\| a \| tally \| steps a second \| 0.900 \| one start \| 1, 1 \| at least 0.98 \| missed \|")
+
+    def test_an_interval_is_of_the_starts(self):
+        rows = {("a", column, repetition): {"kind": "training", "name": "a", "column": column, "repetition": repetition, "steps_per_s": rate,
+                                            "start": (repetition - 1) // 2}
+                for column, rates in (("plain", [10] * 6), ("tally", [8, 10, 9, 11, 10, 12])) for repetition, rate in enumerate(rates, 1)}
+        # Means of the starts: 0.9, 1.0, 1.1.
+        self.assertIn("| 1.000 | 0.752 to 1.248 | 3, 6 |", alone.text(rows))
 
     def test_measures_and_goes_on(self):
         with tempfile.TemporaryDirectory() as out:
@@ -260,7 +267,7 @@ class Alone(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
             for program, under, figure in (("gpt2-eager", "tally", "steps a second"), ("gpt2-eager", "tally-beside-idle", "steps a second"),
                                            ("bert-graph", "tally", "P50"), ("llama-launches", "tally", "P99")):
-                self.assertRegex(done.stdout, rf"\| {program} \| {under} \| {figure} \| \d+\.\d+ \| .* to .* \| 2 \|")
+                self.assertRegex(done.stdout, rf"\| {program} \| {under} \| {figure} \| \d+\.\d+ \| .* to .* \| 2, 2 \|")
             self.assertEqual(len(read(out, "alone.jsonl").splitlines()), 2 * (3 + 2 * 2))
             self.assertIn("called: run --best-effort", read(out, "said.txt"))
 

@@ -139,7 +139,8 @@ TEST_CASE("in an idle queue, kernels make what the driver makes with kernels, an
   auto none = [] { return cudaErrorUnknown; };
   CHECK(by([&] { return c.hooks.copies().fill(api, c.to(), 3, 64, nullptr, none); }) == 1);
   CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte); }) == 1);
-  CHECK(by([&] { return c.copy(c.to(), pinned.data(), megabyte, cudaMemcpyHostToDevice); }) == 0);
+  for (auto kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault})
+    CHECK(by([&] { return c.copy(c.to(), pinned.data(), megabyte, kind); }) == 0);
   CHECK(c.to()[0] == std::byte{5});
   CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte, cudaMemcpyDefault); }) == 1);
   CHECK(c.to()[0] == std::byte{1});

@@ -59,7 +59,7 @@ public:
   /// Returns a copy or a fill as a launch of the hooks' own kernel; nothing where CUDA has to make
   /// it. `isIdle`: no operation is queued. What the driver makes with a kernel is then a launch of
   /// the hooks' own all the same: such a kernel on the program's stream is one on a second stream,
-  /// which slows graphs (docs/design/hooks.md, *One stream for kernels*).
+  /// which slows graphs (docs/design/hooks.md, *One stream for kernels under MPS*).
   using ByKernel = std::function<std::optional<OwnLaunch>(OwnKernels &, bool isIdle)>;
   /// queue() for a copy or a fill, with the stream as `copy`'s parameter. `byKernel`: a ByKernel,
   /// or nullptr.

@@ -23,6 +23,14 @@ bool mayQueueCopy(const CudaApi &api, const void *to, const void *from, std::siz
          (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
 }
 
+/// In an idle queue only what the driver would make with a kernel: copies within the device.
+std::optional<OwnLaunch> copyByKernel(OwnKernels &own, bool isIdle, bool isOfDriver, void *to,
+                                      const void *from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (!isIdle)
+    return own.copy(to, from, bytes, kind);
+  return isOfDriver ? own.copy(to, from, bytes, cudaMemcpyDeviceToDevice) : std::nullopt;
+}
+
 } // namespace
 
 cudaError_t CopyCalls::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
@@ -36,7 +44,7 @@ cudaError_t CopyCalls::copyAsync(const CudaApi &api, void *to, const void *from,
     return *status;
   auto mayQueue = [&] { return mayQueueCopy(api, to, from, bytes, kind); };
   auto byKernel = [=](OwnKernels &own, bool isIdle) {
-    return isIdle && !isOfDriver(kind) ? std::nullopt : own.copy(to, from, bytes, kind);
+    return copyByKernel(own, isIdle, isOfDriver(kind), to, from, bytes, kind);
   };
   return rules.queueCopy(api, handle, mayQueue, copy, RunAhead::copyOf(kind, bytes), byKernel);
 }
@@ -70,9 +78,8 @@ cudaError_t CopyCalls::foreignCopy(const CudaApi &api, cudaStream_t handle, cons
   auto byKernel = [&](OwnKernels &own, bool isIdle) -> std::optional<OwnLaunch> {
     if (copy.isFill)
       return copy.byte ? own.fill(copy.to, *copy.byte, copy.bytes) : std::nullopt;
-    return isIdle && !copy.mayBeKernel
-               ? std::nullopt
-               : own.copy(copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
+    return copyByKernel(own, isIdle, copy.mayBeKernel, copy.to, copy.from, copy.bytes,
+                        cudaMemcpyDefault);
   };
   AheadWork work =
       copy.isFill ? RunAhead::fillOf(copy.bytes) : RunAhead::copyOf(cudaMemcpyDefault, copy.bytes);
