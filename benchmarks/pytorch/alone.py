@@ -9,7 +9,8 @@ Trainings: steps a second under `tally run --best-effort` with no other process,
 one repetition, within which the columns take turns. All processes start --starts times, over which the repetitions
 are spread. Two processes of one program differ by more than two repetitions of one process, so the table shows the
 mean over the starts of their repetitions' means, and its 95 % confidence interval (Student's t). The script compares
-losses and answers with those of the plain program. The same command again continues an interrupted run.
+losses and answers with those of the plain program. With --control a second plain process takes turns too: its ratio
+shows how far two equal processes differ. The same command again continues an interrupted run.
 """
 import argparse
 import concurrent.futures
@@ -31,6 +32,8 @@ from colocation import mean, median, p99
 from two_processes import Ended, Mps, NoMps, Process
 
 COLUMNS = {"training": ["plain", "tally", "tally-beside-idle"], "inference": ["plain", "tally"]}
+CONTROL = "plain-again"
+PLAIN = "plain", CONTROL
 TARGETS = {("tally", "steps"): 0.98, ("tally-beside-idle", "steps"): 0.95, ("tally", "p50"): 1.01, ("tally", "p99"): 1.03}
 IDLE = ("inference", "resnet50", "graph")  # the server that does nothing
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -63,27 +66,27 @@ class Programs:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def role(self, column):
-        if column == "plain":
+        if column in PLAIN:
             return ALONE_PROCESS
         return best_effort(False) if self.kind == "training" and column != "idle" else TALLY_SERVER
 
-    def load(self, words):
-        """Loads the model in the processes of all columns at once, since it takes long to compile. get() loads again
+    def load(self, words, columns):
+        """Loads the model in the processes of these columns at once, since it takes long to compile. get() loads again
         after a failure, and reports the error."""
         def one(column):
             try:
                 self.found[column] = self.get(column, words)[1]
             except (Wrong, Ended):
                 self.drop(column)
-        with concurrent.futures.ThreadPoolExecutor(len(COLUMNS[self.kind])) as pool:
-            list(pool.map(one, COLUMNS[self.kind]))
+        with concurrent.futures.ThreadPoolExecutor(len(columns)) as pool:
+            list(pool.map(one, columns))
 
     def get(self, column, words):
         """The column's process with that model loaded, and the answer to its load at the first call."""
         if column not in self.processes:
             role, of = self.role(column), self.arguments.models
             environment = {"TALLY_STATS": "1", **self.mps.environment, **of.environment(role), **dict(role.environment)}
-            if column != "plain":
+            if column not in PLAIN:
                 # The idle server joins the arena of the training that runs beside it.
                 environment["TALLY_ARENA"] = os.path.join(self.folder, "idle" if column == "tally-beside-idle" else column)
                 os.makedirs(environment["TALLY_ARENA"], mode=0o700, exist_ok=True)
@@ -129,7 +132,7 @@ class Measurement:
 
     def missing(self, kind, name, repetitions):
         """Incomplete repetitions. The script measures a repetition as a whole, since its ratios belong to it alone."""
-        return [each for each in repetitions if any((name, column, each) not in self.rows for column in COLUMNS[kind])]
+        return [each for each in repetitions if any((name, column, each) not in self.rows for column in self.arguments.columns[kind])]
 
     def start(self, kind, names, repetitions, mps):
         """Measures all models of a kind with one start of processes. Returns whether the time sufficed."""
@@ -142,18 +145,26 @@ class Measurement:
                     idle, _ = programs.get("idle", IDLE)
                     idle.ask("capacity", 5, 0)
                 for name, missing in waiting.items():
-                    programs.load(self.words(kind, name))
+                    programs.load(self.words(kind, name), self.turn(kind, self.start_of(missing[0])))
                     self.refer(programs, kind, name)
                     for repetition in missing:
                         if time.monotonic() > self.deadline:
                             return False
-                        turn = repetition % len(COLUMNS[kind])
-                        for column in COLUMNS[kind][turn:] + COLUMNS[kind][:turn]:
+                        for column in self.turn(kind, repetition):
                             self.cell(programs, kind, name, column, repetition)
                 programs.end()
             finally:
                 self.say(programs.said)
         return True
+
+    def turn(self, kind, number):
+        """The columns, each of them first in turn."""
+        columns = self.arguments.columns[kind]
+        first = number % len(columns)
+        return columns[first:] + columns[:first]
+
+    def start_of(self, repetition):
+        return (repetition - 1) // self.of_start
 
     @staticmethod
     def words(kind, name):
@@ -166,7 +177,7 @@ class Measurement:
             file.writelines(f"{each.strip()}\n" for each in texts)
 
     def cell(self, programs, kind, name, column, repetition):
-        row = {"kind": kind, "name": name, "column": column, "repetition": repetition, "start": (repetition - 1) // self.of_start}
+        row = {"kind": kind, "name": name, "column": column, "repetition": repetition, "start": self.start_of(repetition)}
         measure = self.train if kind == "training" else self.serve
         try:
             found, tried = cores.undisturbed(lambda: measure(programs, name, column, repetition), 1 if self.arguments.size == "small" else cores.TRIES)
@@ -251,11 +262,11 @@ def text(rows):
     lines = ["| program | under | figure | over plain | interval of 95 % | starts, repetitions | target | |", "|---" * 8 + "|"]
     for (kind, name, column, figure), starts in ratios(rows).items():
         middle, half = interval([mean(values) for values in starts.values()])
-        target, least = TARGETS[column, figure], kind == "training"
-        reached = middle >= target if least else middle <= target
+        target, least = TARGETS.get((column, figure)), kind == "training"
+        reached = not target or (middle >= target if least else middle <= target)
         spread = f"{middle - half:.3f} to {middle + half:.3f}" if math.isfinite(half) else "one start"
         lines.append(f"| {name} | {column} | {'steps a second' if least else figure.upper()} | {middle:.3f} | {spread} | {len(starts)}, {sum(map(len, starts.values()))} "
-                     f"| {'at least' if least else 'at most'} {target} | {'' if reached else 'missed'} |")
+                     f"| {('at least ' if least else 'at most ') + str(target) if target else ''} | {'' if reached else 'missed'} |")
     return "\n".join(lines)
 
 
@@ -266,6 +277,7 @@ def parse():
     parser.add_argument("--inference", default=",".join(f"{model}-{form}" for model in of.inference for form in of.forms))
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--starts", type=int, default=5, help="of all processes, over which the repetitions are spread")
+    parser.add_argument("--control", action="store_true", help="measure a second plain process too")
     parser.add_argument("--requests", type=int, help="of a repetition; 400, without a GPU 4")
     parser.add_argument("--load", type=float, default=0.3, help="fraction of what the model can answer")
     parser.add_argument("--seconds", type=float, help="of training; 3, without a GPU 0.3")
@@ -281,6 +293,7 @@ def parse():
     arguments.seconds = arguments.seconds or (3 if arguments.size == "real" else 0.3)
     arguments.requests = arguments.requests or (400 if arguments.size == "real" else 4)
     arguments.trainings, arguments.inference = ([each for each in names.split(",") if each] for names in (arguments.trainings, arguments.inference))
+    arguments.columns = {kind: [*names, CONTROL] if arguments.control else names for kind, names in COLUMNS.items()}
     arguments.models = of(arguments)
     return arguments
 

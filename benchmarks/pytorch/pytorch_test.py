@@ -271,6 +271,15 @@ class Alone(unittest.TestCase):
             self.assertEqual(len(read(out, "alone.jsonl").splitlines()), 2 * (3 + 2 * 2))
             self.assertIn("called: run --best-effort", read(out, "said.txt"))
 
+    def test_a_second_plain_process_has_no_target(self):
+        with tempfile.TemporaryDirectory() as out:
+            done = start(ALONE, out, "--trainings=gpt2-eager", "--inference=bert-graph", "--repetitions=2", "--control")
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+            for program, figure in (("gpt2-eager", "steps a second"), ("bert-graph", "P99")):
+                self.assertRegex(done.stdout, rf"\| {program} \| plain-again \| {figure} \| \d+\.\d+ \| .* to .* \| 2, 2 \|  \|  \|")
+            self.assertEqual(len(read(out, "alone.jsonl").splitlines()), 2 * (4 + 3))
+            self.assertIn("plain-again:", read(out, "said.txt"))
+
     def test_what_is_wrong_is_named(self):
         with tempfile.TemporaryDirectory() as out:
             done = start(ALONE, out, "--trainings=gpt2-eager", "--inference=bert-graph", "--repetitions=1", "--starts=1", STAND_IN_WRONG="gpt2-eager")
