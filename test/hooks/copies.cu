@@ -2,7 +2,7 @@
 // change the copied and the filled memory: each copy and fill has its place in the stream. The
 // program compares the result with the same operations on the host. It does not mention Tally.
 //
-//   copies [ROUNDS]
+//   copies [ROUNDS [MEBIBYTES]]      MEBIBYTES: the size of one more fill and copy
 #include "check.h"
 
 #include <cstdint>
@@ -72,6 +72,54 @@ struct Buffers {
   }
 };
 
+constexpr unsigned char filling = 7;
+
+/// One byte in each mebibyte, each at another place.
+__device__ std::size_t placeOf(std::size_t mebibyte) {
+  return (mebibyte << 20) + mebibyte * 4099 % (1 << 20);
+}
+__device__ unsigned char markOf(std::size_t mebibyte) {
+  return static_cast<unsigned char>(8 + mebibyte % 100);
+}
+__global__ void mark(unsigned char *bytes, std::size_t mebibytes) {
+  for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < mebibytes;
+       i += gridDim.x * blockDim.x)
+    bytes[placeOf(i)] = markOf(i);
+}
+__global__ void countWrong(const unsigned char *bytes, std::size_t count, unsigned *wrong) {
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < count;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    std::size_t mebibyte = i >> 20;
+    if (bytes[i] != (i == placeOf(mebibyte) ? markOf(mebibyte) : filling))
+      atomicAdd(wrong, 1);
+  }
+}
+
+/// A 32-bit offset does not reach all places of a large fill and copy.
+void large(std::size_t mebibytes, cudaStream_t stream) {
+  std::size_t bytes = mebibytes << 20;
+  unsigned char *from = nullptr, *to = nullptr, last = 0;
+  unsigned *wrong = nullptr, found = 0;
+  MUST(cudaMalloc(&from, bytes));
+  MUST(cudaMalloc(&to, bytes + 1));
+  MUST(cudaMalloc(&wrong, sizeof *wrong));
+  MUST(cudaMemsetAsync(to, 1, bytes + 1, stream));
+  MUST(cudaMemsetAsync(wrong, 0, sizeof *wrong, stream));
+  MUST(cudaMemsetAsync(from, filling, bytes, stream));
+  mark<<<16, 64, 0, stream>>>(from, mebibytes);
+  MUST(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+  countWrong<<<1024, 64, 0, stream>>>(to, bytes, wrong);
+  MUST(cudaGetLastError());
+  MUST(cudaMemcpyAsync(&found, wrong, sizeof found, cudaMemcpyDeviceToHost, stream));
+  MUST(cudaMemcpyAsync(&last, to + bytes, 1, cudaMemcpyDeviceToHost, stream));
+  MUST(cudaStreamSynchronize(stream));
+  EXPECT(found == 0);
+  EXPECT(last == 1);
+  MUST(cudaFree(wrong));
+  MUST(cudaFree(to));
+  MUST(cudaFree(from));
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -116,5 +164,7 @@ int main(int argc, char **argv) {
     b.stirAll(8192);
     b.compare("one buffer");
   }
+  if (argc > 2)
+    large(std::strtoull(argv[2], nullptr, 10), b.stream);
   return verdict();
 }

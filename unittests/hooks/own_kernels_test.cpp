@@ -49,16 +49,19 @@ TEST_CASE("plans cover a range by head, units and tail") {
 }
 
 TEST_CASE("overlapping ranges and what is too large have no plan") {
+  constexpr std::uint64_t most = 16384 * megabyte;
   CHECK_FALSE(hooks::planCopy(0x10000, 0x10000, 16));
   CHECK_FALSE(hooks::planCopy(0x10000, 0x10010, 17));
   CHECK_FALSE(hooks::planCopy(0x10010, 0x10000, 17));
   CHECK(hooks::planCopy(0x10010, 0x10000, 16));
   CHECK_FALSE(hooks::planCopy(0x10010, 0x20000, 0));
-  CHECK(hooks::planCopy(0, 0x40000000, 256 * megabyte));
-  CHECK_FALSE(hooks::planCopy(0, 0x40000000, 256 * megabyte + 1));
+  CHECK(hooks::planCopy(0, most, most)->blocks == 1 << 20);
+  CHECK_FALSE(hooks::planCopy(0, most + 16, most + 1));
+  CHECK_FALSE(hooks::planCopy(0, 0x40000004, 64 * megabyte + 1));
   CHECK_FALSE(hooks::planCopy(0, 0x40000001, 2 * megabyte));
   CHECK_FALSE(hooks::planFill(0x10000, 0));
-  CHECK_FALSE(hooks::planFill(0x10000, 256 * megabyte + 1));
+  CHECK(hooks::planFill(0x10000, most)->blocks == 1 << 20);
+  CHECK_FALSE(hooks::planFill(0x10000, most + 1));
 }
 
 TEST_CASE("a copy is sent while the launch ahead of it runs, and is no launch of the program") {
