@@ -1,5 +1,7 @@
 #include "maker.h"
 
+#include "base/cpus.h"
+
 #include "tally/bundle/variant_store.h"
 
 #include <algorithm>
@@ -16,7 +18,6 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <system_error>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -53,7 +54,7 @@ public:
 
 private:
   static int openOne(const fs::path &store) {
-    unsigned turns = std::max(std::thread::hardware_concurrency() / 4, 1u);
+    unsigned turns = std::max(runtime::availableCpus() / 4, 1u);
     std::string name = "turn-" + std::to_string(static_cast<unsigned>(getpid()) % turns);
     return open((store / name).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   }

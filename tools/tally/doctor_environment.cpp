@@ -2,6 +2,7 @@
 #include "launch_environment.h"
 
 #include "api/environment.h"           // of the runtime
+#include "base/cpus.h"                 // of the runtime
 #include "device/driver_environment.h" // of the runtime
 
 #include <cstdlib>
@@ -83,6 +84,18 @@ void examineOtherTools(Report &report, const Variables &variables) {
                 "where a program fails, try it without: unset LD_AUDIT");
 }
 
+void examineCpus(Report &report) {
+  std::string cpus = std::to_string(runtime::availableCpus());
+  if (runtime::hasCpusToPoll())
+    report.ok("CPUs", cpus + ": Tally's threads poll while best-effort work runs");
+  else
+    report.note("CPUs",
+                cpus + " for a process: Tally's threads sleep between looks, so best-effort work "
+                       "yields and resumes some 50 us later",
+                "give the process eight CPUs; in a container docker run --cpuset-cpus, or a higher "
+                "--cpus");
+}
+
 void examineTracing(Report &report) {
   std::string scope;
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
@@ -100,6 +113,7 @@ void examineEnvironment(Report &report) {
   examineModuleLoading(report, variables);
   examineConnections(report, variables);
   examineOtherTools(report, variables);
+  examineCpus(report);
   examineTracing(report);
 }
 

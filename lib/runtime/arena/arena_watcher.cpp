@@ -15,8 +15,6 @@ constexpr Nanoseconds tightSpin = 50us;
 
 } // namespace
 
-bool hasCoresToSpin() { return std::thread::hardware_concurrency() >= 8; }
-
 ArenaWatcher::ArenaWatcher(std::shared_ptr<Arena> watched, ArenaWatcherOptions given)
     : arena(std::move(watched)), options(std::move(given)) {
   look();

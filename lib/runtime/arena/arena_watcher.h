@@ -7,7 +7,7 @@
 // claim counts requests of its own process and nothing else.
 //
 // Within `spin` of the last change the watcher polls, so that it sees the next change within a
-// microsecond. It also polls while best-effort work is under way, if the machine has enough cores.
+// microsecond. It also polls while best-effort work is under way, if the process has enough CPUs.
 // Otherwise it sleeps until a change wakes it, 50 ms at most; while a slot blocks it, 2 ms at most,
 // since a dead process wakes no sleeper.
 //
@@ -19,6 +19,7 @@
 #define TALLY_LIB_RUNTIME_ARENA_ARENA_WATCHER_H
 
 #include "arena/arena.h"
+#include "base/cpus.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -28,13 +29,10 @@
 
 namespace tally::runtime {
 
-/// Whether the machine has enough cores for a thread that polls all the time.
-bool hasCoresToSpin();
-
 struct ArenaWatcherOptions {
   std::uint32_t slotClass = 1;
   Nanoseconds spin = std::chrono::milliseconds(1);
-  bool spinWhileBusy = hasCoresToSpin();
+  bool spinWhileBusy = hasCpusToPoll();
   /// Without best-effort work the watcher reports nothing; see above.
   bool sleepsWhileIdle = false;
   /// Time for which a slot may block before the watcher tests whether its holder lives; also the

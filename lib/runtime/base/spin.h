@@ -2,6 +2,8 @@
 #ifndef TALLY_LIB_RUNTIME_BASE_SPIN_H
 #define TALLY_LIB_RUNTIME_BASE_SPIN_H
 
+#include "base/cpus.h"
+
 #include "tally/runtime/control_word.h"
 
 #include <chrono>
@@ -14,8 +16,7 @@ namespace tally::runtime {
 /// them.
 inline Nanoseconds spinBeforeSleep() {
   using namespace std::chrono_literals;
-  static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 50us;
-  return time;
+  return hasCpusToPoll() ? 20ms : 50us;
 }
 
 /// Pauses between two polls. Meanwhile the core's other hardware thread, which may launch requests,

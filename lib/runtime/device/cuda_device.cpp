@@ -1,5 +1,6 @@
 #include "device/cuda_device.h"
 
+#include "base/cpus.h"
 #include "base/duration_estimate.h"
 #include "base/uuid_text.h"
 #include "device/bandwidth.h"
@@ -11,7 +12,6 @@
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace tally::runtime {
@@ -44,7 +44,7 @@ Result<void> CudaDevice::open() {
   TALLY_CUDA_TRY(driver, cuDeviceGet, &device, 0);
   // A synchronising thread spins: waking it from a blocking wait costs more time than a short
   // request may lose. Where cores are scarce the thread yields its core between looks.
-  unsigned wait = std::thread::hardware_concurrency() >= 8 ? CU_CTX_SCHED_SPIN : CU_CTX_SCHED_YIELD;
+  unsigned wait = hasCpusToPoll() ? CU_CTX_SCHED_SPIN : CU_CTX_SCHED_YIELD;
   TALLY_CUDA_TRY(driver, cuDevicePrimaryCtxSetFlags, device, wait);
   TALLY_CUDA_TRY(driver, cuDevicePrimaryCtxRetain, &context, device);
   if (Result<void> current = makeCurrent(); !current)

@@ -1,5 +1,6 @@
 #include "dispatch/dispatcher.h"
 
+#include "base/cpus.h"
 #include "base/spin.h"
 #include "requests/monitor_times.h"
 
@@ -35,10 +36,7 @@ constexpr Nanoseconds longestWakingCall = 20us;
 
 /// How long the thread polls without progress before it naps between polls. Polling makes
 /// best-effort work resume within microseconds. Where cores are scarce, other threads need them.
-Nanoseconds pollingTime() {
-  static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 200us;
-  return time;
-}
+Nanoseconds pollingTime() { return hasCpusToPoll() ? 20ms : 200us; }
 /// Within this time of progress the thread does not even yield its core.
 constexpr Nanoseconds tightPolling = 50us;
 

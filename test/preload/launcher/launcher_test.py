@@ -293,6 +293,12 @@ class Doctor(Launcher):
         self.has(self.findings(LAUNCHER_TEST_DRIVER="crash"), "driver", "bad", "ended by signal 6 (Aborted)")
         self.has(self.findings(LAUNCHER_TEST_DRIVER="hang"), "driver", "bad", "no answer within 5 s")
 
+    def test_cpus(self):
+        (verdict, what), = self.findings()["CPUs"]
+        count = int(what.split()[0].rstrip(":"))
+        self.assertIn(count, range(1, len(os.sched_getaffinity(0)) + 1))
+        self.assertEqual(verdict, "ok" if count >= 8 else "note")
+
     def test_two_drivers(self):
         shutil.copy(pathlib.Path(os.environ["DRIVER"], "libcuda.so.1"), self.folder)
         found = self.findings(LD_LIBRARY_PATH=f"{os.environ['DRIVER']}:{self.folder}")
