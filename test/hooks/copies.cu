@@ -53,6 +53,23 @@ struct Buffers {
     MUST(cudaMemsetAsync(from + offset, value, count, stream));
     std::memset(hostFrom.data() + offset, value, count);
   }
+  /// On the default stream, where fills of and copies within the device's memory do not wait for
+  /// it.
+  void onDefaultStream(std::size_t offset) {
+    MUST(cudaMemset(from + offset, 9, room / 2));
+    stir<<<16, 64>>>(from, 8192, step);
+    MUST(cudaMemcpy(to, from + offset, room / 2, cudaMemcpyDeviceToDevice));
+    stir<<<16, 64>>>(to, 8192, step + 1);
+    MUST(cudaMemcpy(to + room / 2 + offset, from, 8192, cudaMemcpyDefault));
+    MUST(cudaGetLastError());
+    std::memset(hostFrom.data() + offset, 9, room / 2);
+    stirOnHost(hostFrom.data(), 8192, step);
+    std::memcpy(hostTo.data(), hostFrom.data() + offset, room / 2);
+    stirOnHost(hostTo.data(), 8192, step + 1);
+    std::memcpy(hostTo.data() + room / 2 + offset, hostFrom.data(), 8192);
+    step += 2;
+    MUST(cudaDeviceSynchronize());
+  }
   void compare(const char *when) {
     std::vector<unsigned char> got(room);
     for (bool second : {false, true}) {
@@ -163,6 +180,8 @@ int main(int argc, char **argv) {
       b.copyWithin(16384 + 16, 0, room / 2);
     b.stirAll(8192);
     b.compare("one buffer");
+    b.onDefaultStream(5 * round);
+    b.compare("without a stream");
   }
   if (argc > 2)
     large(std::strtoull(argv[2], nullptr, 10), b.stream);

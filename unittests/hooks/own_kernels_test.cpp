@@ -142,6 +142,12 @@ TEST_CASE("in an idle queue, kernels make what the driver makes with kernels, an
   auto none = [] { return cudaErrorUnknown; };
   CHECK(by([&] { return c.hooks.copies().fill(api, c.to(), 3, 64, nullptr, none); }) == 1);
   CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte); }) == 1);
+  auto copied = [&](std::byte *to, cudaMemcpyKind kind) {
+    return c.hooks.copies().copy(api, to, c.from(), 64, kind, nullptr, none);
+  };
+  CHECK(by([&] { return copied(c.to(), cudaMemcpyDeviceToDevice); }) == 1);
+  CHECK(by([&] { return copied(c.to(), cudaMemcpyDefault); }) == 1);
+  CHECK(copied(pinned.data(), cudaMemcpyDefault) == cudaErrorUnknown);
   for (auto kind : {cudaMemcpyHostToDevice, cudaMemcpyDefault})
     CHECK(by([&] { return c.copy(c.to(), pinned.data(), megabyte, kind); }) == 0);
   CHECK(c.to()[0] == std::byte{5});

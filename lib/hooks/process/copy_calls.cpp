@@ -122,8 +122,17 @@ std::optional<cudaError_t> CopyCalls::tryStaged(const CudaApi &api, void *to, co
 cudaError_t CopyCalls::copy(const CudaApi &api, void *to, const void *from, std::size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t which,
                             const std::function<cudaError_t()> &call) {
-  if (isOfDriver(kind))
+  if (isOfDriver(kind)) {
     runsDriverKernel(api, which);
+    auto within = [=](OwnKernels &own) {
+      return own.copy(to, from, bytes, cudaMemcpyDeviceToDevice);
+    };
+    auto run = [&api, to, from, bytes, kind](cudaStream_t on) {
+      return api.cudaMemcpyAsync(to, from, bytes, kind, on);
+    };
+    if (isSubmitted(api, which, within, run))
+      return cudaSuccess;
+  }
   if (auto status = tryStaged(api, to, from, bytes, kind, which)) {
     InHook inside;
     served.engine()->wait(streams.find(api, which).lastTicket.load());
@@ -132,21 +141,31 @@ cudaError_t CopyCalls::copy(const CudaApi &api, void *to, const void *from, std:
   return rules.legacy(api, which, call);
 }
 
-/// Like CUDA's own, fills of device memory do not wait for the device.
+/// Like CUDA's own, fills of the device's memory, and copies within it, do not wait for the device.
+bool CopyCalls::isSubmitted(const CudaApi &api, cudaStream_t which,
+                            const std::function<std::optional<OwnLaunch>(OwnKernels &)> &make,
+                            const RunOn &run) {
+  StreamState &state = streams.find(api, which);
+  BestEffortEngine *now = queueing(api, state);
+  OwnKernels *own = now ? now->ownKernels() : nullptr;
+  if (!own)
+    return false;
+  InHook inside;
+  std::optional<OwnLaunch> launch = make(*own);
+  if (launch)
+    now->submit(state, std::move(*launch), run);
+  return launch.has_value();
+}
+
 cudaError_t CopyCalls::fill(const CudaApi &api, void *to, int value, std::size_t bytes,
                             cudaStream_t which, const std::function<cudaError_t()> &call) {
   runsDriverKernel(api, which);
-  StreamState &state = streams.find(api, which);
-  BestEffortEngine *now = queueing(api, state);
-  if (OwnKernels *own = now ? now->ownKernels() : nullptr) {
-    InHook inside;
-    if (std::optional<OwnLaunch> launch = own->fill(to, value, bytes)) {
-      now->submit(state, std::move(*launch), [&api, to, value, bytes](cudaStream_t on) {
-        return api.cudaMemsetAsync(to, value, bytes, on);
-      });
-      return cudaSuccess;
-    }
-  }
+  auto make = [=](OwnKernels &own) { return own.fill(to, value, bytes); };
+  auto run = [&api, to, value, bytes](cudaStream_t on) {
+    return api.cudaMemsetAsync(to, value, bytes, on);
+  };
+  if (isSubmitted(api, which, make, run))
+    return cudaSuccess;
   return rules.legacy(api, which, call);
 }
 
