@@ -24,11 +24,11 @@ bool mayQueueCopy(const CudaApi &api, const void *to, const void *from, std::siz
 }
 
 /// In an idle queue only what the driver would make with a kernel: copies within the device.
-std::optional<OwnLaunch> copyByKernel(OwnKernels &own, bool isIdle, bool isOfDriver, void *to,
+std::optional<OwnLaunch> copyByKernel(OwnKernels &own, bool isIdle, bool mayBeKernel, void *to,
                                       const void *from, std::size_t bytes, cudaMemcpyKind kind) {
   if (!isIdle)
     return own.copy(to, from, bytes, kind);
-  return isOfDriver ? own.copy(to, from, bytes, cudaMemcpyDeviceToDevice) : std::nullopt;
+  return mayBeKernel ? own.copy(to, from, bytes, cudaMemcpyDeviceToDevice) : std::nullopt;
 }
 
 } // namespace
@@ -130,7 +130,7 @@ cudaError_t CopyCalls::copy(const CudaApi &api, void *to, const void *from, std:
     auto run = [&api, to, from, bytes, kind](cudaStream_t on) {
       return api.cudaMemcpyAsync(to, from, bytes, kind, on);
     };
-    if (isSubmitted(api, which, within, run))
+    if (trySubmit(api, which, within, run))
       return cudaSuccess;
   }
   if (auto status = tryStaged(api, to, from, bytes, kind, which)) {
@@ -142,9 +142,9 @@ cudaError_t CopyCalls::copy(const CudaApi &api, void *to, const void *from, std:
 }
 
 /// Like CUDA's own, fills of the device's memory, and copies within it, do not wait for the device.
-bool CopyCalls::isSubmitted(const CudaApi &api, cudaStream_t which,
-                            const std::function<std::optional<OwnLaunch>(OwnKernels &)> &make,
-                            const RunOn &run) {
+bool CopyCalls::trySubmit(const CudaApi &api, cudaStream_t which,
+                          const std::function<std::optional<OwnLaunch>(OwnKernels &)> &make,
+                          const RunOn &run) {
   StreamState &state = streams.find(api, which);
   BestEffortEngine *now = queueing(api, state);
   OwnKernels *own = now ? now->ownKernels() : nullptr;
@@ -164,7 +164,7 @@ cudaError_t CopyCalls::fill(const CudaApi &api, void *to, int value, std::size_t
   auto run = [&api, to, value, bytes](cudaStream_t on) {
     return api.cudaMemsetAsync(to, value, bytes, on);
   };
-  if (isSubmitted(api, which, make, run))
+  if (trySubmit(api, which, make, run))
     return cudaSuccess;
   return rules.legacy(api, which, call);
 }

@@ -47,9 +47,9 @@ private:
   BestEffortEngine *queueing(const CudaApi &api, const StreamState &state);
   /// Queues a copy or a fill without a stream as a launch of the hooks' own kernel, which `make`
   /// returns. Returns false where CUDA has to make the call. `run` makes it through CUDA.
-  bool isSubmitted(const CudaApi &api, cudaStream_t which,
-                   const std::function<std::optional<OwnLaunch>(OwnKernels &)> &make,
-                   const RunOn &run);
+  bool trySubmit(const CudaApi &api, cudaStream_t which,
+                 const std::function<std::optional<OwnLaunch>(OwnKernels &)> &make,
+                 const RunOn &run);
   /// Copies from or to pageable memory through the hooks' staging memory. Returns nothing where
   /// CUDA has to make the copy.
   std::optional<cudaError_t> tryStaged(const CudaApi &api, void *to, const void *from,

@@ -13,7 +13,7 @@ namespace tally::runtime {
 
 namespace {
 
-/// The words of a small file; empty where it cannot be read.
+/// The text of a small file; empty where it cannot be read.
 std::string textOf(const std::string &path) {
   std::ifstream file(path);
   std::ostringstream text;
