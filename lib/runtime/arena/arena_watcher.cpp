@@ -1,7 +1,5 @@
 #include "arena/arena_watcher.h"
 
-#include "base/spin.h"
-
 #include <utility>
 
 namespace tally::runtime {
@@ -97,12 +95,17 @@ void ArenaWatcher::rest() {
   if (quiet < tightSpin)
     return pauseProcessor();
   if (quiet < options.spin || (options.spinWhileBusy && busy))
-    return std::this_thread::yield();
+    return pause();
   if (!options.sleepsWhileIdle || busy || told || higher != 0)
     return sleep();
   if (now - lastBusy < options.spin) // a training has no work between two steps either
-    return options.spinWhileBusy ? std::this_thread::yield() : sleep();
+    return options.spinWhileBusy ? pause() : sleep();
   sleepIdle();
+}
+
+void ArenaWatcher::pause() {
+  if (!yieldInTurn())
+    pauseProcessor();
 }
 
 void ArenaWatcher::sleepIdle() {

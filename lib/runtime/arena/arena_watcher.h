@@ -20,6 +20,7 @@
 
 #include "arena/arena.h"
 #include "base/cpus.h"
+#include "base/spin.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -71,6 +72,7 @@ private:
   void clearDead();
   void run();
   void rest();
+  void pause();
   void sleep();
   void sleepIdle();
 
@@ -80,6 +82,7 @@ private:
   std::array<Nanoseconds, arenaSlots> nextTest{};
   bool told = false;
   Nanoseconds lastChange{0}, lastBusy{0};
+  OccasionalYield yieldInTurn;
   std::atomic<bool> busy{false}, asleep{false}, stopping{false};
   std::mutex idling;
   std::condition_variable hasWork;

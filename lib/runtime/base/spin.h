@@ -27,12 +27,30 @@ inline void pauseProcessor() {
 #endif
 }
 
+/// Looks between two times that a polling thread yields its CPU. A yield is a system call, which
+/// takes far more of the core from its other hardware thread than pauses do.
+constexpr unsigned looksBetweenYields = 32;
+
+/// For a thread that polls for long. Not thread-safe.
+class OccasionalYield {
+public:
+  /// Yields the CPU at each call in `looksBetweenYields`. Returns whether it has.
+  bool operator()() {
+    if (++looks % looksBetweenYields != 0)
+      return false;
+    std::this_thread::yield();
+    return true;
+  }
+
+private:
+  unsigned looks = 0;
+};
+
 /// Polls `over` until it is true, at most for spinBeforeSleep(); `now` is a clock.
 template <class Over, class Clock> void spinUntil(Over over, const Clock &now) {
-  constexpr int looksBetweenYields = 32;
   Nanoseconds deadline = now() + spinBeforeSleep();
   while (!over() && now() < deadline) {
-    for (int looks = 0; looks < looksBetweenYields && !over(); ++looks)
+    for (unsigned looks = 0; looks < looksBetweenYields && !over(); ++looks)
       pauseProcessor();
     std::this_thread::yield();
   }

@@ -1,7 +1,6 @@
 #include "dispatch/dispatcher.h"
 
 #include "base/cpus.h"
-#include "base/spin.h"
 #include "requests/monitor_times.h"
 
 #include <algorithm>
@@ -297,7 +296,7 @@ void Dispatcher::rest(Nanoseconds idleFor) {
     // If the write fails, running work runs on; the lanes' own calls report the failure.
     static_cast<void>(control.listen(pauseProcessor));
     if (idleFor >= tightPolling)
-      std::this_thread::yield();
+      yieldInTurn();
     return;
   }
   // Without work the thread sleeps until another thread calls wake(). With work it may wait for the

@@ -3,6 +3,7 @@
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_DISPATCHER_H
 #define TALLY_LIB_RUNTIME_DISPATCH_DISPATCHER_H
 
+#include "base/spin.h"
 #include "dispatch/busy_times.h"
 #include "dispatch/client_table.h"
 #include "dispatch/dispatcher_options.h"
@@ -150,6 +151,7 @@ private:
   Nanoseconds lastMonitored{0}, lastNoted{0}, lastKept{0}, armedAt{0};
 
   Sleeper sleeper;
+  OccasionalYield yieldInTurn;
   std::atomic<bool> stopping{false};
   ArmedLimit armedLimit;
   std::thread thread;
