@@ -21,23 +21,27 @@ std::string textOf(const std::string &path) {
   return text.str();
 }
 
-/// Of one group of version 2: "QUOTA PERIOD", where QUOTA may be "max".
-std::optional<double> ofMax(const std::string &folder) {
-  std::istringstream text(textOf(folder + "/cpu.max"));
+/// `words`: "QUOTA PERIOD". A quota of "max", or of -1, is none.
+std::optional<double> ratioOf(const std::string &words) {
+  std::istringstream text(words);
   double quota = 0, period = 0;
   if (!(text >> quota >> period) || quota <= 0 || period <= 0)
     return std::nullopt;
   return quota / period;
 }
 
-/// Of one group of version 1: a quota of -1 is none.
+/// The limits of one group, in version 2 and in version 1.
+std::optional<double> ofMax(const std::string &folder) {
+  return ratioOf(textOf(folder + "/cpu.max"));
+}
 std::optional<double> ofQuota(const std::string &folder) {
-  std::istringstream quotaText(textOf(folder + "/cpu.cfs_quota_us")),
-      periodText(textOf(folder + "/cpu.cfs_period_us"));
-  double quota = 0, period = 0;
-  if (!(quotaText >> quota) || !(periodText >> period) || quota <= 0 || period <= 0)
-    return std::nullopt;
-  return quota / period;
+  return ratioOf(textOf(folder + "/cpu.cfs_quota_us") + " " +
+                 textOf(folder + "/cpu.cfs_period_us"));
+}
+
+void lower(std::optional<double> &least, std::optional<double> found) {
+  if (found && (!least || *found < *least))
+    least = found;
 }
 
 /// The least limit of a group and of the groups above it, up to `root`. A container may see its own
@@ -46,21 +50,12 @@ template <class Of>
 std::optional<double> leastUpTo(const std::string &root, std::string_view path, const Of &of) {
   std::optional<double> least;
   for (;;) {
-    if (std::optional<double> found = of(root + std::string(path)))
-      least = least ? std::min(*least, *found) : *found;
+    lower(least, of(root + std::string(path)));
     std::size_t end = path.rfind('/');
     if (end == std::string_view::npos)
       return least;
     path = path.substr(0, end);
   }
-}
-
-bool hasController(std::string_view controllers, std::string_view wanted) {
-  std::istringstream text{std::string(controllers)};
-  for (std::string each; std::getline(text, each, ',');)
-    if (each == wanted)
-      return true;
-  return false;
 }
 
 unsigned cpusOfAffinity() {
@@ -87,13 +82,10 @@ std::optional<double> cpuLimit(std::string_view groups, const std::string &root)
       continue;
     std::string controllers = line.substr(first + 1, second - first - 1);
     std::string_view path = std::string_view(line).substr(second + 1);
-    std::optional<double> found;
     if (controllers.empty())
-      found = leastUpTo(root, path, ofMax);
-    else if (hasController(controllers, "cpu"))
-      found = leastUpTo(root + "/" + controllers, path, ofQuota);
-    if (found)
-      least = least ? std::min(*least, *found) : *found;
+      lower(least, leastUpTo(root, path, ofMax));
+    else if (("," + controllers + ",").find(",cpu,") != std::string::npos)
+      lower(least, leastUpTo(root + "/" + controllers, path, ofQuota));
   }
   return least;
 }
