@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,7 +52,9 @@ class Process:
         line = self.process.stdout.readline()
         watch.cancel()
         if not line:
-            raise Ended(f"{words[0]}: the process ended with {self.process.wait()}: {self.said()}")
+            if self.process.wait() == -signal.SIGINT:  # the terminal interrupts all of its processes
+                raise KeyboardInterrupt
+            raise Ended(f"{words[0]}: the process ended with {self.process.returncode}: {self.said()}")
         return json.loads(line)
 
     def said(self):

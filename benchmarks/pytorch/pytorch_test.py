@@ -129,6 +129,11 @@ class Harness(unittest.TestCase):
             process.ask("facts")
         self.assertLess(time.monotonic() - began, 30)
 
+    def test_an_interrupt_is_no_failure_of_a_cell(self):
+        process = Process(["sh", "-c", "read line; kill -INT $$"], {})
+        with self.assertRaises(KeyboardInterrupt):
+            process.ask("facts")
+
 
 class Commands(unittest.TestCase):
     def of(self, **more):
