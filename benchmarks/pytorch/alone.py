@@ -9,7 +9,8 @@ Trainings: steps a second under `tally run --best-effort` with no other process,
 one repetition, within which the columns take turns. All processes start --starts times, over which the repetitions
 are spread. Two processes of one program differ by more than two repetitions of one process, so the table shows the
 mean over the starts of their repetitions' means, and its 95 % confidence interval (Student's t). The script compares
-losses and answers with those of the plain program. With --control a second plain process takes turns too: its ratio
+losses and answers with those of the plain program. The threads that launch a training's kernels run on the same two
+CPUs in all columns. With --control a second plain process takes turns too: its ratio
 shows how far two equal processes differ. The same command again continues an interrupted run.
 """
 import argparse
@@ -46,6 +47,20 @@ def interval(values):
     freedom, middle = len(values) - 1, mean(values)
     quantile = T95[freedom - 1] if freedom <= len(T95) else 1.96 + 2.37 / freedom + 2.82 / freedom ** 2
     return middle, quantile * math.sqrt(sum((each - middle) ** 2 for each in values) / freedom / len(values))
+
+
+def settle(pid, cpus):
+    """Puts the threads that launch a training's kernels on two of these CPUs: the program's first thread and autograd's.
+    Other machines have the other hardware threads of the cores, so a CPU may be slower than another one by more than
+    Tally costs. The other threads may use all of these CPUs."""
+    first, second = sorted(cpus)[-2:]
+    for name in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{name}/comm") as file:
+                is_autograd = file.read().startswith("pt_autograd")
+            os.sched_setaffinity(int(name), {first} if int(name) == pid else {second} if is_autograd else cpus)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # the thread has ended
 
 
 class Programs:
@@ -208,6 +223,8 @@ class Measurement:
         seconds = self.arguments.seconds
         if found and column != "plain":
             prepare.train(process, seconds / 3)
+        if self.arguments.device == "cuda":
+            settle(process.process.pid, os.sched_getaffinity(0))
         begin = process.ask("train")["now"]
         time.sleep(seconds)
         stopped = process.ask("stop", begin, begin + int(seconds * 1e9))

@@ -248,6 +248,36 @@ class Alone(unittest.TestCase):
         self.assertAlmostEqual(alone.interval([0, 1] * 8)[1], 2.131 * 0.5164 / 4, places=3)  # of 15 degrees of freedom
         self.assertEqual(alone.interval([2.0]), (2.0, float("inf")))
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU")
+    def test_threads_that_launch_are_on_the_same_two_cpus(self):
+        program = """
+import ctypes, threading, time
+def named(name):
+    ctypes.CDLL(None).prctl(15, name)
+    started.wait()
+    time.sleep(60)
+started = threading.Barrier(3)
+for name in (b"pt_autograd_0", b"other"):
+    threading.Thread(target=named, args=(name,), daemon=True).start()
+started.wait()
+print("ready", flush=True)
+time.sleep(60)
+"""
+        cpus = os.sched_getaffinity(0)
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                alone.settle(process.pid, cpus)
+                found = {}
+                for thread in os.listdir(f"/proc/{process.pid}/task"):
+                    with open(f"/proc/{process.pid}/task/{thread}/comm") as file:
+                        found[file.read().strip()] = os.sched_getaffinity(int(thread))
+            finally:
+                process.kill()
+        first = next(found[name] for name in found if name.startswith("python"))
+        self.assertEqual((len(first), len(found["pt_autograd_0"]), found["other"]), (1, 1, cpus))
+        self.assertNotEqual(first, found["pt_autograd_0"])
+
     def test_ratios_are_of_one_repetition(self):
         rows = {(name, column, repetition): {"kind": "training", "name": name, "column": column, "repetition": repetition, "steps_per_s": rate, "start": 0}
                 for name, column, repetition, rate in (("a", "plain", 1, 10), ("a", "tally", 1, 9), ("a", "plain", 2, 20), ("a", "tally", 2, 19), ("a", "tally", 3, 1))}

@@ -113,7 +113,7 @@ TEST_CASE("what a higher class waits for goes as if it were of that class") {
     MixArguments arguments{h.memory[step.stream][step.to], h.memory[step.stream][step.from],
                            Program::words, step.key};
     auto bytes = std::as_bytes(std::span(&arguments, 1));
-    operation.parameters.assign(bytes.begin(), bytes.end());
+    operation.parameters = SharedBytes(bytes);
     operation.behind = std::move(behind);
     Lane &lane = h.streams[step.stream]->lane;
     return LanePosition{&lane, *lane.submit(std::move(operation))};

@@ -83,7 +83,7 @@ struct Harness {
       operation.shape = {step.grid, block, sharedBytes};
       MixArguments arguments{buffers[step.to], buffers[step.from], Program::words, step.key};
       auto bytes = std::as_bytes(std::span(&arguments, 1));
-      operation.parameters.assign(bytes.begin(), bytes.end());
+      operation.parameters = SharedBytes(bytes);
       break;
     }
     case Step::Type::CopyIn:

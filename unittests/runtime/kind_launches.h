@@ -61,7 +61,7 @@ struct Launches : Harness {
     operation.kernel = kernels[0].get();
     operation.shape = {{24, 1, 1}, {64, 1, 1}, 0};
     auto bytes = std::as_bytes(std::span(&scratchArguments, 1));
-    operation.parameters.assign(bytes.begin(), bytes.end());
+    operation.parameters = SharedBytes(bytes);
     operation.ordered = ahead;
     operation.took = took;
     REQUIRE(streams[0]->lane.submit(std::move(operation)));

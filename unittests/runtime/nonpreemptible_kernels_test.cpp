@@ -275,7 +275,7 @@ TEST_CASE("two lanes share the bound") {
   operation.shape = {{1, 1, 1}, {64, 1, 1}, 0};
   MixArguments arguments{harness.memory[0][2], harness.memory[0][1], Program::words, 1};
   auto bytes = std::as_bytes(std::span(&arguments, 1));
-  operation.parameters.assign(bytes.begin(), bytes.end());
+  operation.parameters = SharedBytes(bytes);
   REQUIRE(other->lane.submit(std::move(operation)));
   CHECK(timed.sendAll() == 2); // 25 us and 25 us exceed 40 us
   harness.streams.pop_back();

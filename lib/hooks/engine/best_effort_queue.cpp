@@ -109,7 +109,7 @@ void BestEffortQueue::sweep() const {
   over.store(known);
 }
 
-std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation operation,
+std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation &&operation,
                                       Behind behind) {
   std::unique_lock lock(mutex);
   return put(stream, std::move(operation), behind);
@@ -132,7 +132,7 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, std::size_t count,
 
 /// Under the mutex. The dispatcher is woken at each operation, since a full track makes the next
 /// one wait.
-std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation operation,
+std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation &&operation,
                                    Behind behind) {
   Track &track = trackOf(stream);
   if (stream.kind != StreamKind::NonBlocking)

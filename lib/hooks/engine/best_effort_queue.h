@@ -61,7 +61,7 @@ public:
   }
   /// Puts an operation behind all others of its stream; returns its ticket. Waits while the
   /// stream's track is full.
-  std::uint64_t submit(StreamState &stream, runtime::Operation operation, Behind behind = {});
+  std::uint64_t submit(StreamState &stream, runtime::Operation &&operation, Behind behind = {});
   /// Puts several operations, which `make` gives by their numbers. No operation of another thread
   /// comes between them on their track. Returns the ticket of the last one; where `count` is 0, the
   /// ticket of the newest operation of all.
@@ -122,7 +122,7 @@ private:
     std::size_t next = 0;             ///< the track of the next new stream, round robin
   };
 
-  std::uint64_t put(StreamState &stream, runtime::Operation operation, Behind behind);
+  std::uint64_t put(StreamState &stream, runtime::Operation &&operation, Behind behind);
   Track &trackOf(StreamState &stream);
   Group &groupOf(std::uint32_t bestEffortClass);
   std::vector<runtime::LanePosition> inOthers(const Track &track, Behind behind,

@@ -12,13 +12,15 @@ runtime::Operation Operations::of(const std::shared_ptr<const KernelLaunch> &lau
   operation.label = launch->kernel->name;
   operation.shape = launch->shape;
   operation.parameters = launch->arguments;
+  operation.uses = launch;
   if (!launch->attributes.empty())
-    operation.launchBy = [this, launch](runtime::StreamId on, runtime::FunctionId function,
-                                        const LaunchShape &shape,
-                                        std::span<const std::byte> parameters) -> Result<void> {
+    operation.launchBy =
+        [this, launch = launch.get()](runtime::StreamId on, runtime::FunctionId function,
+                                      const LaunchShape &shape,
+                                      std::span<const std::byte> parameters) -> Result<void> {
       return device.launchWith(on, function, shape, parameters, launch->attributes);
     };
-  operation.launchUserKernel = [this, launch](runtime::StreamId on) {
+  operation.launchUserKernel = [this, launch = launch.get()](runtime::StreamId on) {
     launchedNonPreemptible.fetch_add(1);
     queue.keepError(launchUserKernel(*launch, stateOf(on).handle));
   };
@@ -30,7 +32,9 @@ runtime::Operation Operations::of(const std::shared_ptr<const ForeignLaunch> &la
   operation.shape = launch->shape;
   operation.identity = launch->identity;
   operation.label = launch->name;
-  operation.launchUserKernel = [this, launch](runtime::StreamId on) {
+  operation.uses = launch;
+  operation.mayBeFreedLate = true;
+  operation.launchUserKernel = [this, launch = launch.get()](runtime::StreamId on) {
     queue.keepError(launch->launch(stateOf(on).handle));
   };
   return operation;
@@ -73,7 +77,7 @@ runtime::Operation Operations::of(OwnLaunch launch, RunOn run) {
   operation.identity = reinterpret_cast<std::uint64_t>(launch.kernel);
   operation.label = launch.label;
   operation.shape = launch.shape;
-  operation.parameters = std::move(launch.parameters);
+  operation.parameters = runtime::SharedBytes(launch.parameters);
   operation.isOfProgram = false;
   return operation;
 }

@@ -17,11 +17,11 @@ namespace {
 
 /// Asks the runtime for the parameters of a kernel that is in no bundle. Runs on a thread of its
 /// own: asking beyond the last parameter is an error, which the application would find.
-std::optional<std::vector<bundle::Parameter>> askParameters(const KernelRecord &kernel) {
+std::shared_ptr<const std::vector<bundle::Parameter>> askParameters(const KernelRecord &kernel) {
   std::vector<bundle::Parameter> found;
   int device = 0;
   if (kernel.api->cudaGetDevice(&device) != cudaSuccess)
-    return std::nullopt;
+    return nullptr;
   cudaError_t last = cudaSuccess;
   std::thread([&] {
     InHook inside;
@@ -32,8 +32,8 @@ std::optional<std::vector<bundle::Parameter>> askParameters(const KernelRecord &
       found.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
   }).join();
   if (last != cudaErrorInvalidValue)
-    return std::nullopt;
-  return found;
+    return nullptr;
+  return std::make_shared<const std::vector<bundle::Parameter>>(std::move(found));
 }
 
 /// Asks once for the facts of a kernel that a queued launch needs.
@@ -47,7 +47,8 @@ void describe(KernelRecord &kernel) {
     warnOfUnmatched(kernel.unmatchedIn);
   kernel.status = kernel.api->cudaFuncGetAttributes(&kernel.attributes, kernel.function);
   if (kernel.facts)
-    kernel.parameters = kernel.facts->parameters;
+    kernel.parameters =
+        std::make_shared<const std::vector<bundle::Parameter>>(kernel.facts->parameters);
   else if (kernel.status == cudaSuccess)
     kernel.parameters = askParameters(kernel);
   kernel.described = true;
@@ -128,15 +129,20 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
     cooperative.id = cudaLaunchAttributeCooperative;
     cooperative.val.cooperative = 1;
   }
-  launch->parameters = *kernel.parameters;
-  for (std::size_t i = 0; i < launch->parameters.size(); ++i) {
-    const bundle::Parameter &each = launch->parameters[i];
+  launch->parameters = kernel.parameters;
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < launch->parameters->size(); ++i) {
+    const bundle::Parameter &each = (*launch->parameters)[i];
     if (!request.arguments || !request.arguments[i])
       return nullptr;
-    if (launch->arguments.size() < each.offset + each.size)
-      launch->arguments.resize(each.offset + each.size);
-    std::memcpy(launch->arguments.data() + each.offset, request.arguments[i], each.size);
+    size = std::max<std::size_t>(size, each.offset + each.size);
   }
+  launch->arguments = runtime::SharedBytes(size, [&](std::byte *to) {
+    for (std::size_t i = 0; i < launch->parameters->size(); ++i) {
+      const bundle::Parameter &each = (*launch->parameters)[i];
+      std::memcpy(to + each.offset, request.arguments[i], each.size);
+    }
+  });
   return launch;
 }
 

@@ -47,8 +47,8 @@ struct KernelRecord {
   std::atomic<bool> described{false};
   cudaError_t status = cudaSuccess; ///< status of the queries to the runtime
   cudaFuncAttributes attributes{};
-  /// The kernel's parameters; nothing where the runtime does not tell them.
-  std::optional<std::vector<bundle::Parameter>> parameters;
+  /// The kernel's parameters; nullptr where the runtime does not tell them.
+  std::shared_ptr<const std::vector<bundle::Parameter>> parameters;
   /// The resources that the kernel's blocks take of an SM, once asked for.
   std::optional<runtime::FunctionAttributes> taken;
   /// Attributes that the application has set; for the variants too.

@@ -19,13 +19,8 @@ namespace {
 /// CUDA limits a kernel's parameters to 32,764 bytes since 12.1; each takes at least one byte.
 constexpr std::size_t maxParameters = 32764;
 
-struct Parameters {
-  std::vector<std::byte> bytes;
-  std::vector<std::size_t> offsets; ///< empty: `bytes` is the whole buffer
-};
-
 /// CU_LAUNCH_PARAM_BUFFER_POINTER and ..._SIZE of cuLaunchKernel's `extra`.
-std::optional<Parameters> copyBuffer(void **extra) {
+std::optional<runtime::SharedBytes> copyBuffer(void **extra) {
   const void *buffer = nullptr;
   const std::size_t *size = nullptr;
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
@@ -38,22 +33,20 @@ std::optional<Parameters> copyBuffer(void **extra) {
   }
   if (!buffer || !size)
     return std::nullopt;
-  Parameters copied;
-  copied.bytes.resize(*size);
-  std::memcpy(copied.bytes.data(), buffer, *size);
-  return copied;
+  return runtime::SharedBytes({static_cast<const std::byte *>(buffer), *size});
 }
 
-std::optional<Parameters> copyEach(const ForeignKernel &kernel, void **parameters) {
-  Parameters copied;
-  for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
-    const auto &[offset, size] = kernel.parameters[i];
-    copied.bytes.resize(std::max(copied.bytes.size(), offset + size));
-    std::memcpy(copied.bytes.data() + offset, parameters[i], size);
-    copied.offsets.push_back(offset);
-  }
+std::optional<runtime::SharedBytes> copyEach(const ForeignKernel &kernel, void **parameters) {
   // A kernel without parameters looks like a kernel that the driver does not know.
-  return copied.offsets.empty() ? std::nullopt : std::optional(std::move(copied));
+  if (kernel.parameters.empty())
+    return std::nullopt;
+  std::size_t size = 0;
+  for (const ForeignKernel::Parameter &each : kernel.parameters)
+    size = std::max(size, each.offset + each.size);
+  return runtime::SharedBytes(size, [&](std::byte *to) {
+    for (std::size_t i = 0; i < kernel.parameters.size(); ++i)
+      std::memcpy(to + kernel.parameters[i].offset, parameters[i], kernel.parameters[i].size);
+  });
 }
 
 /// The attributes that a later launch on another stream keeps, the same as for the application's
@@ -154,25 +147,6 @@ std::shared_ptr<const ForeignKernel> ask(const DriverLaunches &driver, CUfunctio
   return made;
 }
 
-/// The driver copies the parameters during the call and does not write to them.
-cudaError_t make(const DriverLaunches &driver, CUlaunchConfig config, CUfunction function,
-                 std::vector<CUlaunchAttribute> attributes, Parameters parameters,
-                 cudaStream_t stream) {
-  config.hStream = stream;
-  config.attrs = attributes.data();
-  config.numAttrs = static_cast<unsigned>(attributes.size());
-  std::size_t size = parameters.bytes.size();
-  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters.bytes.data(),
-                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-  std::vector<void *> pointers;
-  pointers.reserve(parameters.offsets.size());
-  for (std::size_t offset : parameters.offsets)
-    pointers.push_back(parameters.bytes.data() + offset);
-  CUresult status = pointers.empty() ? driver.launch(&config, function, nullptr, extra)
-                                     : driver.launch(&config, function, pointers.data(), nullptr);
-  return static_cast<cudaError_t>(status); // the two number errors alike
-}
-
 /// Whether the handle's kernel still has as many parameters, and the same last one: the hooks may
 /// not see how a module is unloaded, and its handles may then name other kernels.
 bool isStill(const DriverLaunches &driver, const ForeignKernel &kernel) {
@@ -234,6 +208,27 @@ std::string InTurnCounts::statistics() const {
   return words.sum == 0 ? "" : std::to_string(words.sum) + " (" + words.text + ")";
 }
 
+/// The driver copies the parameters during the call and does not write to them.
+cudaError_t ForeignLaunch::launch(cudaStream_t stream) const {
+  CUlaunchConfig on = config;
+  on.hStream = stream;
+  on.attrs = const_cast<CUlaunchAttribute *>(attributes.data());
+  on.numAttrs = static_cast<unsigned>(attributes.size());
+  std::byte *from = const_cast<std::byte *>(bytes.data());
+  if (!kernel) {
+    std::size_t size = bytes.size();
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, from, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    return static_cast<cudaError_t>(driver.launch(&on, function, nullptr, extra));
+  }
+  std::vector<void *> pointers;
+  pointers.reserve(kernel->parameters.size());
+  for (const ForeignKernel::Parameter &each : kernel->parameters)
+    pointers.push_back(from + each.offset);
+  // The two number errors alike.
+  return static_cast<cudaError_t>(driver.launch(&on, function, pointers.data(), nullptr));
+}
+
 TakenLaunch takeLaunch(const DriverLaunches &driver, ForeignKernels &kernels,
                        const CUlaunchConfig &config, CUfunction function, void **parameters,
                        void **extra) {
@@ -260,10 +255,13 @@ TakenLaunch takeLaunch(const DriverLaunches &driver, ForeignKernels &kernels,
   auto copied = extra ? copyBuffer(extra) : copyEach(*kernel, parameters);
   if (!copied)
     return {nullptr, InTurnReason::Parameters};
-  taken->launch = [driver, config, function, attributes = std::move(*attributes),
-                   copied = std::move(*copied)](cudaStream_t stream) {
-    return make(driver, config, function, attributes, copied, stream);
-  };
+  taken->driver = driver;
+  taken->function = function;
+  taken->config = config;
+  taken->config.attrs = nullptr; // the caller's memory
+  taken->attributes = std::move(*attributes);
+  taken->bytes = std::move(*copied);
+  taken->kernel = extra ? nullptr : std::move(kernel);
   return {std::move(taken)};
 }
 

@@ -3,6 +3,7 @@
 #ifndef TALLY_LIB_HOOKS_WORK_FOREIGN_LAUNCH_H
 #define TALLY_LIB_HOOKS_WORK_FOREIGN_LAUNCH_H
 
+#include "base/shared_bytes.h"
 #include "tables/driver_launches.h"
 
 #include "tally/runtime/device.h"
@@ -26,15 +27,6 @@
 #include <vector>
 
 namespace tally::hooks {
-
-/// A launch that can be made at any later time, by a thread that has the same context.
-struct ForeignLaunch {
-  std::uint64_t identity = 0; ///< identity of the kernel
-  std::string_view name;      ///< name of the kernel; empty if the caller did not ask for the name
-  LaunchShape shape;
-  void *context = nullptr; ///< the CUcontext that the caller had
-  std::function<cudaError_t(cudaStream_t)> launch;
-};
 
 /// Why the calling thread makes a library's launch, when all queued operations are over.
 enum class InTurnReason : std::uint8_t {
@@ -61,29 +53,6 @@ private:
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(InTurnReason::OtherCall) + 1>
       counts{};
 };
-
-/// A launch to be made later, or why there is none.
-struct TakenLaunch {
-  std::shared_ptr<const ForeignLaunch> launch;
-  InTurnReason reason = InTurnReason::NotAsked; ///< set where there is no launch
-};
-
-/// A copy or a fill of one range, to be made later.
-struct ForeignCopy {
-  void *to = nullptr;
-  const void *from = nullptr; ///< for a copy
-  bool isFill = false;
-  bool mayBeKernel = true;           ///< the driver may use a kernel
-  std::optional<unsigned char> byte; ///< for a fill whose bytes are all the same
-  bool isAligned = true;             ///< for a fill: `to` is aligned for the elements
-  std::size_t bytes = 0;
-  void *context = nullptr;                     ///< the CUcontext that the caller has
-  std::function<cudaError_t(cudaStream_t)> on; ///< makes it on the given stream
-};
-
-/// The resources that each block of a kernel takes; nothing where the driver does not tell.
-std::optional<runtime::FunctionAttributes> attributesOf(const DriverLaunches &driver,
-                                                        CUfunction function);
 
 /// The facts of a kernel that a queued launch needs.
 struct ForeignKernel {
@@ -121,6 +90,47 @@ private:
   std::shared_mutex mutex;
   std::unordered_map<CUfunction, std::shared_ptr<const ForeignKernel>> known;
 };
+
+/// A launch that can be made at any later time, by a thread that has the same context.
+struct ForeignLaunch {
+  std::uint64_t identity = 0; ///< identity of the kernel
+  std::string_view name;      ///< name of the kernel; empty if the caller did not ask for the name
+  LaunchShape shape;
+  void *context = nullptr; ///< the CUcontext that the caller had
+  DriverLaunches driver;
+  CUfunction function = nullptr;             ///< as the caller named it
+  CUlaunchConfig config{};                   ///< without attributes
+  std::vector<CUlaunchAttribute> attributes; ///< attributes that are kept
+  runtime::SharedBytes bytes;                ///< the parameters
+  /// The kernel, for the offsets of its parameters; nullptr: `bytes` is the whole buffer.
+  std::shared_ptr<const ForeignKernel> kernel;
+
+  /// Makes the launch on the given stream. Thread-safe.
+  cudaError_t launch(cudaStream_t stream) const;
+};
+
+/// A launch to be made later, or why there is none.
+struct TakenLaunch {
+  std::shared_ptr<const ForeignLaunch> launch;
+  InTurnReason reason = InTurnReason::NotAsked; ///< set where there is no launch
+};
+
+/// A copy or a fill of one range, to be made later.
+struct ForeignCopy {
+  void *to = nullptr;
+  const void *from = nullptr; ///< for a copy
+  bool isFill = false;
+  bool mayBeKernel = true;           ///< the driver may use a kernel
+  std::optional<unsigned char> byte; ///< for a fill whose bytes are all the same
+  bool isAligned = true;             ///< for a fill: `to` is aligned for the elements
+  std::size_t bytes = 0;
+  void *context = nullptr;                     ///< the CUcontext that the caller has
+  std::function<cudaError_t(cudaStream_t)> on; ///< makes it on the given stream
+};
+
+/// The resources that each block of a kernel takes; nothing where the driver does not tell.
+std::optional<runtime::FunctionAttributes> attributesOf(const DriverLaunches &driver,
+                                                        CUfunction function);
 
 /// Copies a launch, including its parameters.
 TakenLaunch takeLaunch(const DriverLaunches &driver, ForeignKernels &kernels,

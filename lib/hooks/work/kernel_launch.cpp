@@ -114,7 +114,7 @@ runtime::LoadedKernel *usableVariants(ApiDevice &device, KernelRecord &kernel) {
 }
 
 cudaError_t launchUserKernel(const KernelLaunch &launch, cudaStream_t stream) {
-  std::vector<void *> pointers = pointersTo(launch.parameters, launch.arguments.data());
+  std::vector<void *> pointers = pointersTo(*launch.parameters, launch.arguments.data());
   return issue({*launch.kernel->api, launch.kernel->function, true}, launch.shape,
                launch.attributes, pointers.data(), stream);
 }

@@ -2,6 +2,7 @@
 #ifndef TALLY_LIB_HOOKS_WORK_KERNEL_LAUNCH_H
 #define TALLY_LIB_HOOKS_WORK_KERNEL_LAUNCH_H
 
+#include "base/shared_bytes.h"
 #include "state/registry.h"
 #include "work/api_device.h"
 
@@ -28,9 +29,9 @@ struct KernelLaunch {
   const void *function = nullptr; ///< the program's name for the kernel
   LaunchShape shape;
   int device = 0;
-  bool nonPreemptible = false;      ///< not through a variant, even where there is one
-  std::vector<std::byte> arguments; ///< at the offsets of `parameters`
-  std::vector<bundle::Parameter> parameters;
+  bool nonPreemptible = false;    ///< not through a variant, even where there is one
+  runtime::SharedBytes arguments; ///< at the offsets of `parameters`
+  std::shared_ptr<const std::vector<bundle::Parameter>> parameters;
   std::vector<cudaLaunchAttribute> attributes; ///< attributes that are kept, except the cluster
 };
 

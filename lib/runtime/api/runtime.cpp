@@ -124,7 +124,7 @@ template <class Call> Result<void> Runtime::State::pass(StreamRecord &stream, co
   return done;
 }
 
-Result<void> Runtime::State::enqueue(StreamRecord &stream, Operation operation) {
+Result<void> Runtime::State::enqueue(StreamRecord &stream, Operation &&operation) {
   operation.stream = stream.bestEffort.get();
   Result<std::uint64_t> submitted = stream.bestEffort->lane.submit(std::move(operation));
   dispatcher->wake();
@@ -271,7 +271,7 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
     Operation operation;
     operation.kernel = loaded;
     operation.shape = shape;
-    operation.parameters.assign(arguments.bytes().begin(), arguments.bytes().end());
+    operation.parameters = SharedBytes(arguments.bytes());
     return state->enqueue(**record, std::move(operation));
   }
   std::vector<std::byte> storage;

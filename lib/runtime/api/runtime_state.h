@@ -158,7 +158,7 @@ public:
   Result<void> passThrough(StreamRecord &stream, bool isHigh);
   Result<Stream> addStream(std::shared_ptr<StreamRecord> stream, ClientRecord &owner);
   template <class Call> Result<void> pass(StreamRecord &stream, const Call &call);
-  Result<void> enqueue(StreamRecord &stream, Operation operation);
+  Result<void> enqueue(StreamRecord &stream, Operation &&operation);
 
   std::unique_ptr<Device> device;
   RuntimeOptions options;

@@ -183,7 +183,7 @@ Result<void> BatchSender::sendLaunch(Batch &batch, std::size_t index) {
   LaunchShape shape = item.launch.shape;
   parameterBuffer.assign(operation.kernel->parameterBytes(operation.parameters.size()),
                          std::byte{0});
-  std::copy(operation.parameters.begin(), operation.parameters.end(), parameterBuffer.begin());
+  std::copy_n(operation.parameters.data(), operation.parameters.size(), parameterBuffer.begin());
   if (byVariant) {
     const LoadedKernel::Variant &variant =
         operation.kernel->variant(operation.run.progress->kind());

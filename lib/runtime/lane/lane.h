@@ -67,7 +67,7 @@ public:
 
   /// Puts one operation on its stream and returns its number in the lane, from 1. Blocks while the
   /// lane's queue is full; fails when the stream has failed.
-  Result<std::uint64_t> submit(Operation operation) {
+  Result<std::uint64_t> submit(Operation &&operation) {
     return core.queue.submit(std::move(operation));
   }
   /// Whether the operation `number` and all before it are over. True when the lane broke.

@@ -3,7 +3,6 @@
 #include "base/spin.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
@@ -14,23 +13,47 @@ namespace {
 /// Most unfinished operations of a lane before submit() blocks, as CUDA's own launch queue does.
 constexpr std::uint64_t maxUnfinished = 4096;
 
+/// Finished operations that submit() keeps for use.
+constexpr std::size_t maxSpent = 256;
+
+/// Whether the operation holds nothing whose end others may see.
+bool mayBeFreedLate(const Operation &operation) {
+  return operation.type == Operation::Type::Launch &&
+         (operation.kernel || operation.mayBeFreedLate);
+}
+
 } // namespace
 
-Result<std::uint64_t> LaneQueue::submit(Operation operation) {
+/// Moves the operation into a finished one, if there is one.
+std::unique_ptr<Operation> LaneQueue::kept(Operation &&operation) {
+  std::unique_ptr<Operation> place, surplus; // freed without the mutex
+  auto takeSpent = [&](std::unique_ptr<Operation> &to) {
+    to = std::move(spent.back());
+    spent.pop_back();
+  };
+  {
+    std::unique_lock lock(mutex);
+    if (!spent.empty())
+      takeSpent(place);
+    if (spent.size() > maxSpent)
+      takeSpent(surplus);
+  }
+  if (!place)
+    return std::make_unique<Operation>(std::move(operation));
+  *place = std::move(operation);
+  return place;
+}
+
+Result<std::uint64_t> LaneQueue::submit(Operation &&operation) {
   LaneStream &target = *operation.stream;
-  auto kept = std::make_unique<Operation>(std::move(operation));
-  std::array<std::unique_ptr<Operation>, 2> leftOver; // freed without the mutex
+  std::unique_ptr<Operation> added = kept(std::move(operation));
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return unfinished.load() < maxUnfinished || target.failed || broke; });
   if (failure)
     return *failure;
   if (target.failed)
     return target.failure;
-  inbox.push_back(std::move(kept));
-  for (std::size_t i = 0; i < leftOver.size() && !spent.empty(); ++i) {
-    leftOver[i] = std::move(spent.back());
-    spent.pop_back();
-  }
+  inbox.push_back(std::move(added));
   ++target.submitted;
   unfinished.fetch_add(1);
   isFilled.store(true);
@@ -77,8 +100,9 @@ void LaneQueue::take(Operations &pending) {
 void LaneQueue::finish(std::unique_ptr<Operation> operation) {
   countOne(operation->stream->finished);
   countOne(over);
-  if (operation->type == Operation::Type::Launch && operation->kernel)
-    toSpend.push_back(std::move(operation));
+  if (!mayBeFreedLate(*operation))
+    *operation = {};
+  toSpend.push_back(std::move(operation));
   ++finishedNow;
   hasNews = true;
 }

@@ -26,7 +26,7 @@ public:
 
   /// Queues the operation and returns its number, from 1. Blocks while the queue is full; fails
   /// when the stream has failed.
-  Result<std::uint64_t> submit(Operation operation);
+  Result<std::uint64_t> submit(Operation &&operation);
   /// Whether the operation `number` and all before it are over. True when the lane broke.
   bool isOver(std::uint64_t number) const { return over.load() >= number || isBroken(); }
   /// Blocks until isOver(number).
@@ -56,13 +56,15 @@ public:
 
 private:
   template <class Over> void waitUntil(std::unique_lock<std::mutex> &lock, Over isSo);
+  std::unique_ptr<Operation> kept(Operation &&operation);
 
   const ClockFunction &clock;
   std::mutex mutex;
   std::condition_variable changed; // an operation finished, or a stream failed
   std::vector<std::unique_ptr<Operation>> inbox;
-  /// Finished launches. Threads that submit operations free them, since the dispatcher's time
-  /// limits short launches. At most as many as may be unfinished.
+  /// Finished operations, for threads that submit to use again. These threads also free what the
+  /// launches hold: the dispatcher's time limits short launches, and an allocator is slow where one
+  /// thread frees what another one allocates. At most as many as may be unfinished.
   std::vector<std::unique_ptr<Operation>> spent;
   std::atomic<bool> isFilled{false};
   std::atomic<std::uint64_t> unfinished{0}; // operations submitted and not finished

@@ -2,6 +2,7 @@
 #ifndef TALLY_LIB_RUNTIME_LANE_OPERATION_H
 #define TALLY_LIB_RUNTIME_LANE_OPERATION_H
 
+#include "base/shared_bytes.h"
 #include "planning/loaded_kernel.h"
 
 #include "tally/runtime/variant_launch.h"
@@ -101,13 +102,18 @@ struct Operation {
 
   LoadedKernel *kernel = nullptr; ///< for launches; nullptr: there is only `launchUserKernel`
   LaunchShape shape;
-  std::vector<std::byte> parameters; ///< the parameters of the user's kernel
+  SharedBytes parameters; ///< the parameters of the user's kernel
   /// For launches: makes a physical launch, where Device::launch() does not know enough. Empty:
   /// Device::launch() does.
   std::function<Result<void>(StreamId, FunctionId, const LaunchShape &, std::span<const std::byte>)>
       launchBy;
   /// For launches: launches the user's kernel and reports its own errors. Empty: like a variant.
   std::function<void(StreamId)> launchUserKernel;
+  /// What the functions of this operation use.
+  std::shared_ptr<const void> uses;
+  /// For launches without `kernel`: a thread that submits may free what the operation holds, at any
+  /// later time.
+  bool mayBeFreedLate = false;
   /// For launches without `kernel`, and calls of kernels: identifies the kernel, so that the lane
   /// can remember durations by kernel and shape. 0: not remembered.
   std::uint64_t identity = 0;
