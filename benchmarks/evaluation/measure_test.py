@@ -61,6 +61,21 @@ class Measure(unittest.TestCase):
         self.assertIn("not measured: no time was left", lines[1])
         self.assertIn("begun", texts["results/slow.txt"])
 
+    def test_the_same_command_again_goes_on(self):
+        measure.PARTS = {"part": ["echo first", "sh -c 'test -e {out}/there'", "echo third"]}
+        with tempfile.TemporaryDirectory() as out:
+            said = []
+            for _ in range(3):
+                sys.argv = ["measure", f"--out={out}", "part"]
+                with contextlib.redirect_stdout(io.StringIO()) as lines:
+                    said.append((measure.main(), lines.getvalue().partition("; ")[2][:6]))
+                with open(os.path.join(out, "part", "there"), "w"):
+                    pass
+            with open(os.path.join(out, "part.txt")) as file:
+                text = file.read()
+        self.assertEqual(said, [(1, "failed"), (0, ""), (0, "")])
+        self.assertEqual((text.count("$ echo first"), text.count("$ sh"), text.count("$ echo third")), (1, 2, 1))
+
     def test_what_goes_on_later_is_not_complete(self):
         status, lines, _ = self.measured({"long": ["sh -c 'exit 75'"]})
         self.assertEqual((status, lines), (1, ["long: 0 s; ended before all of it was measured"]))
