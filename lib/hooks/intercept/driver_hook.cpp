@@ -91,8 +91,8 @@ std::optional<KernelUse> useOf(const DriverLaunches &driver, const CUlaunchConfi
 
 /// Launches through the registry's record of the kernel, like a launch by the program itself.
 template <class Call>
-CUresult launchWithVariants(const CUlaunchConfig &config, CUfunction function, void **parameters,
-                            Call call) {
+CUresult launchWithVariants(Hooks &hooks, const CUlaunchConfig &config, CUfunction function,
+                            void **parameters, const Call &call) {
   static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute) &&
                 offsetof(CUlaunchAttribute, value) == offsetof(cudaLaunchAttribute, val));
   auto request = [&] {
@@ -106,21 +106,22 @@ CUresult launchWithVariants(const CUlaunchConfig &config, CUfunction function, v
     made.arguments = parameters;
     return made;
   };
-  return driverStatus(Hooks::shared().launch(foreignApi(), config.hStream, request,
-                                             [&] { return runtimeStatus(call()); }));
+  return driverStatus(
+      hooks.launch(foreignApi(), config.hStream, request, [&] { return runtimeStatus(call()); }));
 }
 
 /// A launch that comes from outside the hooks.
 template <class Call>
 CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
-                      void **extra, Call call) {
-  Hooks::shared().libraries().hooked(api());
-  if (parameters && !extra && Hooks::shared().loadedImages().hasVariants(function) &&
-      Hooks::shared().served().isServedContext(driverLaunches().contextOfThread()))
-    return launchWithVariants(config, function, parameters, call);
+                      void **extra, const Call &call) {
+  Hooks &hooks = Hooks::shared();
+  hooks.libraries().hooked(api());
+  if (parameters && !extra && hooks.loadedImages().hasVariants(function) &&
+      hooks.served().isServedContext(driverLaunches().contextOfThread()))
+    return launchWithVariants(hooks, config, function, parameters, call);
   auto take = [&] {
-    return takeLaunch(driverLaunches(), Hooks::shared().libraries().kernels(), config, function,
-                      parameters, extra);
+    return takeLaunch(driverLaunches(), hooks.libraries().kernels(), config, function, parameters,
+                      extra);
   };
   auto see = [&](HighFootprints &to, const CudaApi &table, StreamState &state) {
     // Libraries rarely make cooperative launches.
@@ -132,7 +133,7 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
                [&] { return useOf(driverLaunches(), config, function); });
   };
   AheadWork work{function, std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ};
-  return Hooks::shared().libraries().launch(config.hStream, work, call, take, see);
+  return hooks.libraries().launch(config.hStream, work, call, take, see);
 }
 
 /// cuLaunchKernelEx has its stream inside the configuration.
@@ -160,12 +161,9 @@ struct Entry_cuLaunchKernel {
   static CUresult wrapper(CUfunction f, unsigned gridX, unsigned gridY, unsigned gridZ,
                           unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
                           CUstream stream, void **parameters, void **extra) {
-    auto call = [&] {
+    if (InHook::any() || isOff()) // the runtime's own call: return as soon as possible
       return reinterpret_cast<Function>(real[perThread].load())(
           f, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters, extra);
-    };
-    if (InHook::any() || isOff()) // the runtime's own call: return as soon as possible
-      return call();
     CUlaunchConfig config{};
     config.gridDimX = gridX;
     config.gridDimY = gridY;
@@ -175,6 +173,11 @@ struct Entry_cuLaunchKernel {
     config.blockDimZ = blockZ;
     config.sharedMemBytes = shared;
     config.hStream = perThread ? ownOf(stream) : stream;
+    auto call = [&] {
+      return reinterpret_cast<Function>(real[perThread].load())(
+          f, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY,
+          config.blockDimZ, config.sharedMemBytes, stream, parameters, extra);
+    };
     return launchKernel(config, f, parameters, extra, call);
   }
 };

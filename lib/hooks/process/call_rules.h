@@ -90,7 +90,7 @@ public:
     return result;
   }
   /// Makes a call on a high-priority stream.
-  template <class Call> auto pass(StreamState &state, Call call, bool recordsEvent = false) {
+  template <class Call> auto pass(StreamState &state, const Call &call, bool recordsEvent = false) {
     if (BestEffortEngine *now = served.engine())
       return now->passHigh(state, call, recordsEvent);
     if (Activity *shared = served.activity())

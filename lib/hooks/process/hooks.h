@@ -77,7 +77,8 @@ public:
   /// `request` gives the LaunchRequest; on high-priority streams it is called only where work may
   /// pause.
   template <class Request, class Call>
-  cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
+  cudaError_t launch(const CudaApi &api, cudaStream_t handle, const Request &request,
+                     const Call &call) {
     if (ownsStream(handle)) [[likely]]
       return launchOwn(call);
     return launchOnAny(api, handle, request, call);

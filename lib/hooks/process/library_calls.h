@@ -37,8 +37,8 @@ public:
   /// launched work. `take` returns a shared_ptr<const ForeignLaunch>: a copy of the launch to be
   /// made later, if one can be taken. `see` reports a high-priority launch to a HighFootprints.
   template <class Call, class Take, class See>
-  auto launch(cudaStream_t handle, const AheadWork &work, Call call, Take take, See see)
-      -> decltype(call()) {
+  auto launch(cudaStream_t handle, const AheadWork &work, const Call &call, const Take &take,
+              const See &see) -> decltype(call()) {
     // Without best-effort work no query is made: the runtime may be about to start.
     if (!served.engine() && !served.activity(std::memory_order_relaxed) && !settings.bestEffort) {
       high.fetch_add(1, std::memory_order_relaxed);
@@ -58,7 +58,7 @@ public:
     decltype(call()) status{};
     if (auto made = tryAhead(state, work, [&] { return static_cast<int>(call()); }))
       return static_cast<decltype(call())>(*made);
-    if (!queue(state, take))
+    if (!queue(state, std::cref(take))) // no allocation
       inTurn(state, [&] {
         status = call();
         return static_cast<cudaError_t>(status); // the two number errors alike
