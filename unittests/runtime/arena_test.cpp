@@ -380,7 +380,7 @@ TEST_CASE("the dead one's claim goes, the living one's stays") {
   raw.data->header.masks.occupied |= 1 << 5;
   raw.data->header.masks.bestEffort |= 1 << 5;
   Watched seen(arena);
-  CHECK(seen.active);
+  CHECK(seen.raises == 1); // the watcher may have found the dead one since
   CHECK(within([&] { return !seen.active; }));
   CHECK(raw.data->slots[5].active == 0);
   CHECK(!arena->bestEffortPresent());
