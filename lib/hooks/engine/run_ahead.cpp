@@ -38,10 +38,8 @@ constexpr int timesSettling = 10;
 /// An operation longer than the bound goes when at most the bound divided by this is ahead of it.
 constexpr double partOfLonger = 25;
 /// For times that are only upper limits: an estimate becomes doubtful where such a time is above
-/// this multiple of it, at most once in an interval. The interval doubles with each doubt, and is
-/// the first again once a doubt was right.
+/// this multiple of it, as often as Doubts allows.
 constexpr double mostUndoubted = 1.1;
-constexpr Nanoseconds mostDoubtInterval = 1600ms;
 constexpr std::size_t mostEstimates = 4096, mostKinds = 2048, mostEvents = 64;
 
 } // namespace
@@ -205,7 +203,7 @@ void StreamAhead::learn(const Group &group) {
     if (isOne && !group.isGapless && estimate.isKnown && found > estimate.ns)
       found = std::max(estimate.ns, found - mostLaunchNs);
     if (wasDoubtful && found > estimate.ns * mostUndoubted)
-      doubtInterval = firstDoubtInterval;
+      doubts.wereRight();
     bool isMeasured = isOne || found > estimate.ns;
     estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
     estimate.isKnown = estimate.isNews = true;
@@ -215,11 +213,8 @@ void StreamAhead::learn(const Group &group) {
 
 /// The operations' durations may have grown, or the group's time holds more than the operations.
 void StreamAhead::doubt(const Group &group, double factor) {
-  Nanoseconds now = runtime::SteadyClock{}();
-  if (factor <= mostUndoubted || now - lastDoubt < doubtInterval)
+  if (factor <= mostUndoubted || !doubts.begin(runtime::SteadyClock{}()))
     return;
-  lastDoubt = now;
-  doubtInterval = std::min(2 * doubtInterval, mostDoubtInterval);
   for (const Work &each : group.work)
     each.estimate->isDoubtful = true;
 }

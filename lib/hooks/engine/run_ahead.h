@@ -32,6 +32,7 @@
 
 #include "engine/activity.h"
 #include "engine/best_effort_queue.h"
+#include "engine/doubts.h"
 #include "engine/growing_bound.h"
 #include "engine/work_kind.h"
 #include "state/captures.h"
@@ -44,7 +45,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -167,7 +167,6 @@ private:
   /// The bound holds about this many groups; of those that a thread makes more slowly than the
   /// device runs them, this many.
   static constexpr int groupsOfBound = 5, dryGroupsOfBound = 2;
-  static constexpr std::chrono::milliseconds firstDoubtInterval{100};
   const CudaApi &api;
   Captures &captures;
   Activity &activity;
@@ -186,7 +185,7 @@ private:
   std::uint64_t othersAtLast =
       0; ///< operations of other streams when `closed.back().to` was recorded
   std::uint64_t groupsLearnt = 0;
-  runtime::Nanoseconds lastDoubt{0}, doubtInterval{firstDoubtInterval};
+  Doubts doubts;
   std::vector<cudaEvent_t> spare;
   std::unordered_map<const void *, WorkKind> kinds;
   std::unordered_map<std::uint64_t, Estimate> estimates; ///< estimates by identity and size
