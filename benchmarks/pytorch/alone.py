@@ -10,8 +10,8 @@ one repetition, within which the columns take turns. All processes start --start
 are spread. Two processes of one program differ by more than two repetitions of one process, so the table shows the
 mean over the starts of their repetitions' means, and its 95 % confidence interval (Student's t). The script compares
 losses and answers with those of the plain program. The threads that launch a training's kernels run on the same two
-CPUs in all columns. With --control a second plain process takes turns too: its ratio
-shows how far two equal processes differ. The same command again continues an interrupted run.
+CPUs in all columns. With --control a second plain process takes turns too: its ratio shows how far two equal
+processes differ. The same command again continues an interrupted run.
 """
 import argparse
 import concurrent.futures
