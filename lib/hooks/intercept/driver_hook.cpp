@@ -161,9 +161,6 @@ struct Entry_cuLaunchKernel {
   static CUresult wrapper(CUfunction f, unsigned gridX, unsigned gridY, unsigned gridZ,
                           unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
                           CUstream stream, void **parameters, void **extra) {
-    if (InHook::any() || isOff()) // the runtime's own call: return as soon as possible
-      return reinterpret_cast<Function>(real[perThread].load())(
-          f, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters, extra);
     CUlaunchConfig config{};
     config.gridDimX = gridX;
     config.gridDimY = gridY;
@@ -172,12 +169,14 @@ struct Entry_cuLaunchKernel {
     config.blockDimY = blockY;
     config.blockDimZ = blockZ;
     config.sharedMemBytes = shared;
-    config.hStream = perThread ? ownOf(stream) : stream;
     auto call = [&] {
       return reinterpret_cast<Function>(real[perThread].load())(
           f, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY,
           config.blockDimZ, config.sharedMemBytes, stream, parameters, extra);
     };
+    if (InHook::any() || isOff()) // the runtime's own call: return as soon as possible
+      return call();
+    config.hStream = perThread ? ownOf(stream) : stream;
     return launchKernel(config, f, parameters, extra, call);
   }
 };

@@ -17,8 +17,8 @@ namespace {
 
 /// Asks the runtime for the parameters of a kernel that is in no bundle. Runs on a thread of its
 /// own: asking beyond the last parameter is an error, which the application would find.
-std::shared_ptr<const std::vector<bundle::Parameter>> askParameters(const KernelRecord &kernel) {
-  std::vector<bundle::Parameter> found;
+std::shared_ptr<const Parameters> askParameters(const KernelRecord &kernel) {
+  Parameters found;
   int device = 0;
   if (kernel.api->cudaGetDevice(&device) != cudaSuccess)
     return nullptr;
@@ -33,7 +33,7 @@ std::shared_ptr<const std::vector<bundle::Parameter>> askParameters(const Kernel
   }).join();
   if (last != cudaErrorInvalidValue)
     return nullptr;
-  return std::make_shared<const std::vector<bundle::Parameter>>(std::move(found));
+  return std::make_shared<const Parameters>(std::move(found));
 }
 
 /// Asks once for the facts of a kernel that a queued launch needs.
@@ -47,8 +47,7 @@ void describe(KernelRecord &kernel) {
     warnOfUnmatched(kernel.unmatchedIn);
   kernel.status = kernel.api->cudaFuncGetAttributes(&kernel.attributes, kernel.function);
   if (kernel.facts)
-    kernel.parameters =
-        std::make_shared<const std::vector<bundle::Parameter>>(kernel.facts->parameters);
+    kernel.parameters = std::make_shared<const Parameters>(kernel.facts->parameters);
   else if (kernel.status == cudaSuccess)
     kernel.parameters = askParameters(kernel);
   kernel.described = true;
@@ -130,19 +129,10 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
     cooperative.val.cooperative = 1;
   }
   launch->parameters = kernel.parameters;
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < launch->parameters->size(); ++i) {
-    const bundle::Parameter &each = (*launch->parameters)[i];
+  for (std::size_t i = 0; i < launch->parameters->size(); ++i)
     if (!request.arguments || !request.arguments[i])
       return nullptr;
-    size = std::max<std::size_t>(size, each.offset + each.size);
-  }
-  launch->arguments = runtime::SharedBytes(size, [&](std::byte *to) {
-    for (std::size_t i = 0; i < launch->parameters->size(); ++i) {
-      const bundle::Parameter &each = (*launch->parameters)[i];
-      std::memcpy(to + each.offset, request.arguments[i], each.size);
-    }
-  });
+  launch->arguments = copyArguments(*launch->parameters, request.arguments);
   return launch;
 }
 

@@ -36,17 +36,11 @@ std::optional<runtime::SharedBytes> copyBuffer(void **extra) {
   return runtime::SharedBytes({static_cast<const std::byte *>(buffer), *size});
 }
 
-std::optional<runtime::SharedBytes> copyEach(const ForeignKernel &kernel, void **parameters) {
+std::optional<runtime::SharedBytes> copyEach(const ForeignKernel &kernel, void **arguments) {
   // A kernel without parameters looks like a kernel that the driver does not know.
   if (kernel.parameters.empty())
     return std::nullopt;
-  std::size_t size = 0;
-  for (const ForeignKernel::Parameter &each : kernel.parameters)
-    size = std::max(size, each.offset + each.size);
-  return runtime::SharedBytes(size, [&](std::byte *to) {
-    for (std::size_t i = 0; i < kernel.parameters.size(); ++i)
-      std::memcpy(to + kernel.parameters[i].offset, parameters[i], kernel.parameters[i].size);
-  });
+  return copyArguments(kernel.parameters, arguments);
 }
 
 /// The attributes that a later launch on another stream keeps, the same as for the application's
@@ -139,11 +133,12 @@ std::shared_ptr<const ForeignKernel> ask(const DriverLaunches &driver, CUfunctio
     made->mostShared = static_cast<std::uint64_t>(shared);
     made->requiredCluster = requiredClusterOf(driver, made->function);
   }
-  ForeignKernel::Parameter each{};
+  std::size_t offset = 0, size = 0;
   while (made->parameters.size() < maxParameters &&
-         driver.parameterInfo(made->function, made->parameters.size(), &each.offset, &each.size) ==
+         driver.parameterInfo(made->function, made->parameters.size(), &offset, &size) ==
              CUDA_SUCCESS)
-    made->parameters.push_back(each);
+    made->parameters.push_back(
+        {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
   return made;
 }
 
@@ -153,7 +148,7 @@ bool isStill(const DriverLaunches &driver, const ForeignKernel &kernel) {
   std::size_t count = kernel.parameters.size(), offset = 0, size = 0;
   if (count == 0 || driver.parameterInfo(kernel.function, count, &offset, &size) == CUDA_SUCCESS)
     return false;
-  const ForeignKernel::Parameter &last = kernel.parameters.back();
+  const bundle::Parameter &last = kernel.parameters.back();
   return driver.parameterInfo(kernel.function, count - 1, &offset, &size) == CUDA_SUCCESS &&
          offset == last.offset && size == last.size;
 }
@@ -214,19 +209,14 @@ cudaError_t ForeignLaunch::launch(cudaStream_t stream) const {
   on.hStream = stream;
   on.attrs = const_cast<CUlaunchAttribute *>(attributes.data());
   on.numAttrs = static_cast<unsigned>(attributes.size());
-  std::byte *from = const_cast<std::byte *>(bytes.data());
-  if (!kernel) {
-    std::size_t size = bytes.size();
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, from, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
-                     CU_LAUNCH_PARAM_END};
-    return static_cast<cudaError_t>(driver.launch(&on, function, nullptr, extra));
-  }
-  std::vector<void *> pointers;
-  pointers.reserve(kernel->parameters.size());
-  for (const ForeignKernel::Parameter &each : kernel->parameters)
-    pointers.push_back(from + each.offset);
-  // The two number errors alike.
-  return static_cast<cudaError_t>(driver.launch(&on, function, pointers.data(), nullptr));
+  std::size_t size = bytes.size();
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte *>(bytes.data()),
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  CUresult status =
+      kernel ? driver.launch(&on, function, pointersTo(kernel->parameters, bytes.data()).data(),
+                             nullptr)
+             : driver.launch(&on, function, nullptr, extra);
+  return static_cast<cudaError_t>(status); // the two number errors alike
 }
 
 TakenLaunch takeLaunch(const DriverLaunches &driver, ForeignKernels &kernels,

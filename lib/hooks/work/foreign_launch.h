@@ -3,8 +3,8 @@
 #ifndef TALLY_LIB_HOOKS_WORK_FOREIGN_LAUNCH_H
 #define TALLY_LIB_HOOKS_WORK_FOREIGN_LAUNCH_H
 
-#include "base/shared_bytes.h"
 #include "tables/driver_launches.h"
+#include "work/arguments.h"
 
 #include "tally/runtime/device.h"
 #include "tally/support/dim3.h"
@@ -56,15 +56,12 @@ private:
 
 /// The facts of a kernel that a queued launch needs.
 struct ForeignKernel {
-  struct Parameter {
-    std::size_t offset, size;
-  };
   CUfunction function = nullptr;                 ///< the driver answers questions about this
   CUcontext context = nullptr;                   ///< the context of the questions
   std::string_view name;                         ///< empty where it was not asked for
   std::uint64_t mostThreads = 0, mostShared = 0; ///< limits of a launch; mostThreads 0: not known
   Dim3 requiredCluster{0, 0, 0};                 ///< zero: the launch's own, if any
-  std::vector<Parameter> parameters;             ///< empty: none, or not known
+  Parameters parameters;                         ///< empty: none, or not known
 };
 
 /// The kernels that the driver was asked about. Thread-safe.

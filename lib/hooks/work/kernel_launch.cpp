@@ -79,16 +79,6 @@ cudaError_t issue(const Entry &entry, const LaunchShape &shape,
   return entry.api.cudaLaunchKernelExC(&config, entry.address, arguments);
 }
 
-/// The runtime copies the arguments during the call and does not write to them.
-std::vector<void *> pointersTo(std::span<const bundle::Parameter> parameters,
-                               const std::byte *bytes) {
-  std::vector<void *> pointers;
-  pointers.reserve(parameters.size() + 1);
-  for (const bundle::Parameter &each : parameters)
-    pointers.push_back(const_cast<std::byte *>(bytes) + each.offset);
-  return pointers;
-}
-
 } // namespace
 
 LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes) {

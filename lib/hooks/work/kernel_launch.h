@@ -2,9 +2,9 @@
 #ifndef TALLY_LIB_HOOKS_WORK_KERNEL_LAUNCH_H
 #define TALLY_LIB_HOOKS_WORK_KERNEL_LAUNCH_H
 
-#include "base/shared_bytes.h"
 #include "state/registry.h"
 #include "work/api_device.h"
+#include "work/arguments.h"
 
 #include <cstddef>
 #include <memory>
@@ -31,7 +31,7 @@ struct KernelLaunch {
   int device = 0;
   bool nonPreemptible = false;    ///< not through a variant, even where there is one
   runtime::SharedBytes arguments; ///< at the offsets of `parameters`
-  std::shared_ptr<const std::vector<bundle::Parameter>> parameters;
+  std::shared_ptr<const Parameters> parameters;
   std::vector<cudaLaunchAttribute> attributes; ///< attributes that are kept, except the cluster
 };
 
