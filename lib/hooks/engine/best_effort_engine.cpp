@@ -213,7 +213,11 @@ Totals BestEffortEngine::totals() const {
   Totals sum;
   sum.throughVariants = statistics.bestEffortLaunches;
   sum.nonPreemptible = operations->nonPreemptible();
-  sum.ahead = ahead ? ahead->launches() : 0;
+  if (ahead) {
+    RunAhead::Launches launches = ahead->launches();
+    sum.ahead = launches.counted;
+    sum.foreignBestEffort = launches.others;
+  }
   sum.byKind = statistics.launchesByKind;
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;

@@ -109,14 +109,16 @@ public:
     if (!ahead || stream.device != device.number())
       return std::nullopt;
     InHook inside;
-    auto noted = [&] {
-      threadState.launchedHigh = false;
-      threadState.hasQueued = true;
-      auto status = call();
-      noteCall(stream);
-      return status;
-    };
-    return ahead->tryPass(stream, work, noted, meet);
+    return ahead->tryPass(stream, work, [&] { return noted(stream, call); }, meet);
+  }
+  /// tryAhead() for a launch like earlier ones on the stream (RunAhead::passAgain()).
+  template <class Call>
+  auto passAgain(StreamState &stream, const AheadWork &work, const Call &call)
+      -> std::optional<decltype(call())> {
+    if (!ahead)
+      return std::nullopt;
+    InHook inside;
+    return ahead->passAgain(stream, work, [&] { return noted(stream, call); });
   }
   bool isAhead() { return ahead && ahead->isAlone(); }
   /// Number of times that best-effort work was asked to yield.
@@ -164,6 +166,14 @@ public:
   void saveProfiles();
 
 private:
+  /// Makes a call without the queue.
+  template <class Call> auto noted(StreamState &stream, const Call &call) {
+    threadState.launchedHigh = false;
+    threadState.hasQueued = true;
+    auto status = call();
+    noteCall(stream);
+    return status;
+  }
   /// The calling thread is about to queue an operation on the stream.
   void beginQueued(StreamState &stream) {
     threadState.launchedHigh = false;

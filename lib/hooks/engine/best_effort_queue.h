@@ -133,14 +133,15 @@ private:
   cudaError_t takeSlowly(bool clear);
   void wait(const std::vector<runtime::LanePosition> &positions, bool urgent);
 
-  runtime::Dispatcher &dispatcher;
+  // isIdle() reads one line of this object.
+  alignas(64) runtime::Dispatcher &dispatcher;
+  mutable std::atomic<std::uint64_t> over{0}; ///< all operations up to this ticket are over
+  std::atomic<std::uint64_t> submitted{0}, blocking{0}, legacy{0};
   const std::function<Lanes(std::uint32_t)> openLanes;
   std::mutex mutex;                      ///< for submission
   std::map<std::uint32_t, Group> groups; ///< groups by class; guarded by `mutex`
   mutable std::mutex looking;            ///< guards the tracks' lists; never held while waiting
   mutable std::deque<Track> tracks;      ///< never removed
-  mutable std::atomic<std::uint64_t> over{0}; ///< all operations up to this ticket are over
-  std::atomic<std::uint64_t> submitted{0}, blocking{0}, legacy{0};
   alignas(64) std::atomic<int> error{cudaSuccess};
   std::atomic<bool> anyFailed{false}; ///< whether a track has failed
 };

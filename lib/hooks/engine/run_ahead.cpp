@@ -22,7 +22,7 @@ constexpr double leastNs = 500;
 constexpr double mostLaunchNs = 10e3;
 /// A stream that got no operation for this long may have run dry; the time that it then waited for
 /// its thread is no duration.
-constexpr Nanoseconds longGap = 500us;
+constexpr Nanoseconds longGap = 500us, longDryGap = 1ms;
 constexpr Nanoseconds sweepInterval = 1ms;
 /// Waiting threads poll for `spinFor`, then sleep `nap` between checks.
 constexpr Nanoseconds spinFor = 50us, nap = 50us;
@@ -40,6 +40,8 @@ constexpr double partOfLonger = 25;
 /// For times that are only upper limits: an estimate becomes doubtful where such a time is above
 /// this multiple of it, as often as Doubts allows.
 constexpr double mostUndoubted = 1.1;
+/// passAgain() passes at most this many operations between two readings of the clock.
+constexpr int mostPassed = 7;
 constexpr std::size_t mostEstimates = 4096, mostKinds = 2048, mostEvents = 64;
 
 } // namespace
@@ -50,6 +52,14 @@ std::uint64_t StreamAhead::keyOf(const AheadWork &work) {
   return mixed ^ (mixed >> 32);
 }
 
+StreamAhead::Estimate &StreamAhead::remember(const AheadWork &work, std::uint64_t key) {
+  Estimate &found = look(work, key); // may forget all
+  Recent &known = recentOf(key).forNew();
+  known = {key, &found};
+  found.recent = &known;
+  return found;
+}
+
 StreamAhead::Estimate &StreamAhead::look(const AheadWork &work, std::uint64_t key) {
   auto found = estimates.find(key);
   if (found != estimates.end())
@@ -58,7 +68,7 @@ StreamAhead::Estimate &StreamAhead::look(const AheadWork &work, std::uint64_t ke
     for (Group &each : closed)
       each.work.clear();
     open.work.clear();
-    recent = {};
+    recent.fill({});
     estimates.clear();
     if (kinds.size() >= mostKinds)
       kinds.clear();
@@ -111,38 +121,44 @@ template <class Question> StreamAhead::Said StreamAhead::ask(const Question &que
 }
 
 /// The time of one operation counts from an event that is not over yet, and is learnt as soon as
-/// possible. For other groups an event that may be over serves as well, and costs no query.
+/// possible. For other groups an event that may be over serves as well, and costs no query, where
+/// it is not from long before.
 void StreamAhead::begin(StreamState &stream, Nanoseconds now, bool isMeasuredAlone) {
   bool isSwept = isMeasuredAlone || (!closed.empty() && closed.back().operations == 1);
   if (isSwept)
     sweep(now);
   open = {};
   open.begun = now;
+  open.mostAgain =
+      std::min(mostOfGroup(), static_cast<double>(bound.asked().count()) - closedExpected);
   std::uint64_t others = putByOthers();
-  bool isNewEvent = closed.empty() || others != othersAtLast;
-  open.from = isNewEvent ? record(stream) : closed.back().to;
-  open.isExact = isNewEvent || isSwept;
-  open.othersAtFrom = others;
+  bool mayBeOver = closed.empty();
+  bool isNewEvent = !last.event || others != last.others ||
+                    (mayBeOver && (isMeasuredAlone || now - last.at > longGap));
+  open.from = isNewEvent ? End{record(stream), now, others} : last;
+  open.isExact = isNewEvent || (isSwept && !mayBeOver);
+  open.isReached = mayBeOver && !isNewEvent;
 }
 
-std::uint64_t StreamAhead::putByOthers() const {
-  return owner.put.load(std::memory_order_relaxed) - put;
-}
+std::uint64_t StreamAhead::putByOthers() const { return owner.putSoFar() - put; }
 
 void StreamAhead::close(StreamState &stream) {
   activity.noteAhead(open.operations);
-  othersAtLast = putByOthers();
-  open.isShared = othersAtLast != open.othersAtFrom;
+  std::uint64_t others = putByOthers();
+  open.isShared = others != open.from.others;
   Nanoseconds now = runtime::SteadyClock{}();
+  open.put = now - open.from.at;
   sweep(now);
   // The event before the group is behind all closed groups.
-  isDry = open.from && closed.empty() &&
-          (open.isReached || ask([&] { return api.cudaEventQuery(open.from.get()); }) != Said::No);
-  open.isGapless = open.from && !isDry;
+  Event from = open.from.event;
+  isDry = from && closed.empty() &&
+          (open.isReached || ask([&] { return api.cudaEventQuery(from.get()); }) != Said::No);
+  open.isGapless = from && !isDry;
   if (isDry)
     noteDry(now);
   open.to = record(stream);
-  if (open.from && open.to) {
+  last = {open.to, now, others};
+  if (from && open.to) {
     if (closed.empty())
       firstSince = runtime::SteadyClock{}();
     closedExpected += open.expected;
@@ -153,13 +169,13 @@ void StreamAhead::close(StreamState &stream) {
 
 /// Removes the groups that are over.
 void StreamAhead::sweep(Nanoseconds now) {
-  lastSweep = now;
+  lastAt.sweep = now;
   while (!closed.empty()) {
     Group &first = closed.front();
     Said over = ask([&] { return api.cudaEventQuery(first.to.get()); });
     if (over == Said::No)
       return;
-    open.isReached = open.isReached || first.to == open.from;
+    open.isReached = open.isReached || first.to == open.from.event;
     if (over == Said::Yes)
       learn(first);
     if (trace) {
@@ -183,13 +199,15 @@ void StreamAhead::sweep(Nanoseconds now) {
 /// group was begun: the time is compared with the time expected at the begin of the group.
 void StreamAhead::learn(const Group &group) {
   float ms = 0;
-  auto elapsed = [&] { return api.cudaEventElapsedTime(&ms, group.from.get(), group.to.get()); };
+  auto elapsed = [&] {
+    return api.cudaEventElapsedTime(&ms, group.from.event.get(), group.to.get());
+  };
   if (group.work.empty() || ask(elapsed) != Said::Yes)
     return;
-  double factor = static_cast<double>(ms) * 1e6 / group.expected;
+  double took = static_cast<double>(ms) * 1e6, factor = took / group.expected;
   bool isOne = group.operations == 1 && (group.isExact || group.isGapless);
   if (factor > 1 && (group.isShared || !(isOne || group.isGapless))) {
-    doubt(group, factor);
+    doubt(group, took);
     return;
   }
   ++groupsLearnt;
@@ -207,24 +225,39 @@ void StreamAhead::learn(const Group &group) {
     bool isMeasured = isOne || found > estimate.ns;
     estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
     estimate.isKnown = estimate.isNews = true;
+    noteRecent(estimate, true);
     estimate.kind->measured(estimate.size, estimate.ns, isOne && before == 0);
   }
 }
 
-/// The operations' durations may have grown, or the group's time holds more than the operations.
-void StreamAhead::doubt(const Group &group, double factor) {
-  if (factor <= mostUndoubted || !doubts.begin(runtime::SteadyClock{}()))
+/// The operations' durations may have grown, or the group's time holds more than the operations:
+/// the device may have waited for the thread as long as the thread took to put them.
+void StreamAhead::doubt(const Group &group, double ns) {
+  double least = group.isGapless ? ns : ns - static_cast<double>(group.put.count());
+  if (least <= group.expected * mostUndoubted || !doubts.begin(runtime::SteadyClock{}()))
     return;
-  for (const Work &each : group.work)
+  for (const Work &each : group.work) {
     each.estimate->isDoubtful = true;
+    noteRecent(*each.estimate, false);
+  }
 }
 
-/// Where the stream has run dry, it waited for its thread.
+/// Where the stream has run dry since the last operation, it waited for its thread. The device is
+/// not asked where it kept up with the thread: by the expected times it is idle. The next group
+/// begins with an event, so a longer time is seen there.
 void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
-  if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
+  Nanoseconds gap = now - lastAt.put;
+  if (gap <= longGap * (1 + passed) || (closed.empty() && open.operations == 0))
     return;
-  noteDry(now);
-  sweep(now);
+  if (isDry) {
+    if (gap <= longDryGap || static_cast<double>(gap.count()) <= open.expected)
+      return;
+  } else {
+    if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
+      return;
+    noteDry(now);
+    sweep(now);
+  }
   if (open.operations != 0)
     activity.noteAhead(open.operations);
   open = {};
@@ -291,9 +324,8 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   if (captures.any())
     return Answer::Go;
   Nanoseconds now = runtime::SteadyClock{}();
-  if (now - lastPut > longGap && (!closed.empty() || open.operations != 0))
-    dropIdle(stream, now);
-  if (now - lastSweep > sweepInterval)
+  dropIdle(stream, now);
+  if ((!isDry || trace) && now - lastAt.sweep > sweepInterval)
     sweep(now);
   bool isNew = !estimate.isKnown || estimate.isUnmeasured || estimate.isDoubtful;
   if (open.operations != 0 && (isNew || isFull(now)))
@@ -306,11 +338,33 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
     open.work.push_back({&estimate, estimate.ns});
   ++open.operations;
   ++put;
-  owner.put.fetch_add(1, std::memory_order_relaxed);
+  owner.notePut();
   open.expected += estimate.ns;
-  lastPut = now;
+  lastAt.put = now;
+  passed = 0;
   estimate.isUnmeasured = false;
+  if (!isNew)
+    *estimate.recent = {keyOf(work), &estimate, static_cast<float>(estimate.ns), true,
+                        work.isCounted};
   return isNew ? Answer::GoUnknown : Answer::Go;
+}
+
+StreamAhead::Passed StreamAhead::passAgain(const AheadWork &work) {
+  std::uint64_t key = keyOf(work);
+  std::unique_lock lock(mutex);
+  const Recent &known = recentOf(key).of(key);
+  double expected = open.expected + static_cast<double>(known.ns);
+  if (known.key != key || !known.isKnown || open.operations == 0 || expected > open.mostAgain ||
+      passed == mostPassed)
+    return Passed::No;
+  ++passed;
+  open.expected = expected;
+  if (open.work.empty() || open.work.back().estimate != known.estimate)
+    open.work.push_back({known.estimate, static_cast<double>(known.ns)});
+  ++open.operations;
+  ++put;
+  owner.notePut();
+  return known.isCounted ? Passed::Counted : Passed::Yes;
 }
 
 Nanoseconds StreamAhead::takeNews(const AheadWork &work) {
@@ -336,7 +390,7 @@ void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
   open.expected = std::max(0.0, open.expected - estimateOf(work).ns);
   if (open.operations != 0)
     return;
-  Event from = std::move(open.from);
+  Event from = std::move(open.from.event);
   open = {};
   if (!from)
     return;
@@ -388,11 +442,13 @@ StreamAhead &RunAhead::add(StreamState &stream) {
   return *known;
 }
 
-std::uint64_t RunAhead::launches() const {
+RunAhead::Launches RunAhead::launches() const {
   std::unique_lock lock(adding);
-  std::uint64_t sum = 0;
-  for (const StreamAhead &each : streams)
-    sum += each.launches.load(std::memory_order_relaxed);
+  Launches sum;
+  for (const StreamAhead &each : streams) {
+    sum.counted += each.launches().counted.load(std::memory_order_relaxed);
+    sum.others += each.launches().others.load(std::memory_order_relaxed);
+  }
   return sum;
 }
 

@@ -25,8 +25,8 @@ void Storm::run(std::uint32_t everyMicroseconds) {
   while (!isOver) {
     std::this_thread::sleep_for(std::chrono::microseconds(everyMicroseconds));
     if (ahead && random() % 16 == 0)
-      ahead->isHeldUp = !ahead->isHeldUp;
-    if (ahead && !ahead->isHeldUp)
+      ahead->holdUp(!ahead->isHeldUp());
+    if (ahead && !ahead->isHeldUp())
       continue;
     if (!control.raise())
       return;

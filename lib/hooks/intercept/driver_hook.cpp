@@ -110,10 +110,14 @@ CUresult launchWithVariants(Hooks &hooks, const CUlaunchConfig &config, CUfuncti
       hooks.launch(foreignApi(), config.hStream, request, [&] { return runtimeStatus(call()); }));
 }
 
+AheadWork workOf(CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ) {
+  return {function, std::uint64_t{gridX} * gridY * gridZ};
+}
+
 /// A launch that comes from outside the hooks.
 template <class Call>
-CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
-                      void **extra, const Call &call) {
+[[gnu::noinline]] CUresult launchKernel(const CUlaunchConfig &config, CUfunction function,
+                                        void **parameters, void **extra, const Call &call) {
   Hooks &hooks = Hooks::shared();
   hooks.libraries().hooked(api());
   if (parameters && !extra && hooks.loadedImages().hasVariants(function) &&
@@ -132,7 +136,7 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
     to.foreign(table, state, function, grid, block, config.sharedMemBytes,
                [&] { return useOf(driverLaunches(), config, function); });
   };
-  AheadWork work{function, std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ};
+  AheadWork work = workOf(function, config.gridDimX, config.gridDimY, config.gridDimZ);
   return hooks.libraries().launch(config.hStream, work, call, take, see);
 }
 
@@ -148,8 +152,12 @@ struct Entry_cuLaunchKernelEx {
     };
     if (!config || InHook::any() || isOff())
       return call();
+    CUstream stream = perThread ? ownOf(config->hStream) : config->hStream;
+    AheadWork work = workOf(f, config->gridDimX, config->gridDimY, config->gridDimZ);
+    if (auto passed = Hooks::shared().passAgain(stream, work, call))
+      return *passed;
     CUlaunchConfig meant = *config;
-    meant.hStream = perThread ? ownOf(config->hStream) : config->hStream;
+    meant.hStream = stream;
     return launchKernel(meant, f, parameters, extra, call);
   }
 };
@@ -161,6 +169,15 @@ struct Entry_cuLaunchKernel {
   static CUresult wrapper(CUfunction f, unsigned gridX, unsigned gridY, unsigned gridZ,
                           unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
                           CUstream stream, void **parameters, void **extra) {
+    auto call = [&] {
+      return reinterpret_cast<Function>(real[perThread].load())(
+          f, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters, extra);
+    };
+    if (InHook::any() || isOff()) // the runtime's own call: return as soon as possible
+      return call();
+    CUstream meant = perThread ? ownOf(stream) : stream;
+    if (auto passed = Hooks::shared().passAgain(meant, workOf(f, gridX, gridY, gridZ), call))
+      return *passed;
     CUlaunchConfig config{};
     config.gridDimX = gridX;
     config.gridDimY = gridY;
@@ -169,14 +186,7 @@ struct Entry_cuLaunchKernel {
     config.blockDimY = blockY;
     config.blockDimZ = blockZ;
     config.sharedMemBytes = shared;
-    auto call = [&] {
-      return reinterpret_cast<Function>(real[perThread].load())(
-          f, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY,
-          config.blockDimZ, config.sharedMemBytes, stream, parameters, extra);
-    };
-    if (InHook::any() || isOff()) // the runtime's own call: return as soon as possible
-      return call();
-    config.hStream = perThread ? ownOf(stream) : stream;
+    config.hStream = meant;
     return launchKernel(config, f, parameters, extra, call);
   }
 };

@@ -134,7 +134,7 @@ Totals Hooks::totals() {
   Totals sum = servedDevice.totals();
   sum.highLaunches = streamTable.launches();
   sum.foreignHigh = libraryCalls.highLaunches();
-  sum.foreignBestEffort = libraryCalls.bestEffortLaunches();
+  sum.foreignBestEffort += libraryCalls.bestEffortLaunches();
   return sum;
 }
 

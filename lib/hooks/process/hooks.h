@@ -83,6 +83,17 @@ public:
       return launchOwn(call);
     return launchOnAny(api, handle, request, call);
   }
+  /// A best-effort launch through the driver on the thread's last stream, of a kernel that went
+  /// there at once before. It needs few checks, whichever module the kernel is of. Nothing: it
+  /// needs more of them.
+  template <class Call>
+  auto passAgain(cudaStream_t handle, const AheadWork &work, const Call &call)
+      -> std::optional<decltype(call())> {
+    BestEffortEngine *engine = servedDevice.engine();
+    if (!engine || !streamTable.isLast(handle) || !threadState.last.state)
+      return std::nullopt;
+    return engine->passAgain(*threadState.last.state, work, call);
+  }
   /// Whether launchOwn() may be called: the thread's last launch was on this stream, and no more
   /// checks are needed.
   bool ownsStream(cudaStream_t handle) const {

@@ -79,6 +79,7 @@ public:
   /// Best-effort launches that were not queued.
   const InTurnCounts &inTurnCounts() const { return counts; }
   std::uint64_t highLaunches() const { return high.load(); }
+  /// Without those that RunAhead::passAgain() has passed.
   std::uint64_t bestEffortLaunches() const { return bestEffort.load(); }
 
 private:

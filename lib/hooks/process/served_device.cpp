@@ -20,6 +20,7 @@ void add(Totals &sum, const Totals &more) {
     sum.byKind[i] += more.byKind[i];
   sum.nonPreemptible += more.nonPreemptible;
   sum.ahead += more.ahead;
+  sum.foreignBestEffort += more.foreignBestEffort;
   sum.physical += more.physical;
   sum.yields += more.yields;
   sum.requests += more.requests;

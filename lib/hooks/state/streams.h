@@ -42,6 +42,7 @@ struct alignas(64) StreamState { // own cache lines: no stream shares one with a
   int priority = 0;       ///< CUDA's: the lower number is the higher priority
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint32_t> bestEffortClass{1}; ///< for best-effort streams: 1, the highest, to 4
+  std::atomic<StreamAhead *> ahead{nullptr};     ///< for RunAhead
   std::atomic<std::uint64_t> launches{0};        ///< launches passed through, without the owner's
   std::atomic<std::uint64_t> lastTicket{0}; ///< ticket of the last operation queued on the stream
   /// For BestEffortQueue: the stream's track, the track's class, and the queue, if any.
@@ -51,7 +52,6 @@ struct alignas(64) StreamState { // own cache lines: no stream shares one with a
     std::size_t track = 0;
   } place;
   std::atomic<runtime::HighStream *> high{nullptr};
-  std::atomic<StreamAhead *> ahead{nullptr}; ///< for RunAhead
   /// Where the stream cannot be queried whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all work on the stream.
   std::atomic<cudaEvent_t> marker{nullptr};

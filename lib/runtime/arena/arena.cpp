@@ -133,12 +133,9 @@ std::uint64_t Arena::highWaits() const {
   return sum;
 }
 
-bool Arena::onlyOfClass(std::uint32_t slotClass) const {
-  const ArenaData *all = data.load(std::memory_order_relaxed);
-  std::uint64_t left =
-      all ? all->header.masks.occupied.load() & ~own.load(std::memory_order_relaxed) : 0;
-  for (; left != 0; left &= left - 1)
-    if (all->slots[static_cast<std::size_t>(std::countr_zero(left))].slotClass.load() != slotClass)
+bool Arena::areOfClass(const ArenaData &data, std::uint64_t slots, std::uint32_t slotClass) {
+  for (; slots != 0; slots &= slots - 1)
+    if (data.slots[static_cast<std::size_t>(std::countr_zero(slots))].slotClass.load() != slotClass)
       return false;
   return true;
 }

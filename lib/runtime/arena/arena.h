@@ -153,7 +153,12 @@ public:
   /// bestEffortPresent() is.
   bool lowerPresent(std::uint32_t slotClass) const;
   /// Whether all slots but this arena's own are of `slotClass`. A hint, as bestEffortPresent() is.
-  bool onlyOfClass(std::uint32_t slotClass) const;
+  bool onlyOfClass(std::uint32_t slotClass) const {
+    const ArenaData *all = data.load(std::memory_order_relaxed);
+    std::uint64_t others =
+        all ? all->header.masks.occupied.load() & ~own.load(std::memory_order_relaxed) : 0;
+    return others == 0 || areOfClass(*all, others, slotClass);
+  }
   /// The sum of ArenaCounter::HighWaits over the slots of class 0, without this arena's own.
   std::uint64_t highWaits() const;
   /// Clears the slot's claim if its holder is dead. Returns whether it cleared the slot.
@@ -204,6 +209,7 @@ private:
   void reset(std::uint32_t slot, std::uint32_t slotClass, std::string_view name);
   static void clear(ArenaData &data, std::uint32_t slot);
   void giveBack(std::uint32_t slot);
+  static bool areOfClass(const ArenaData &data, std::uint64_t slots, std::uint32_t slotClass);
 
   static int registerForkHandlers();
   static void prepareFork();
@@ -212,9 +218,9 @@ private:
 
   ArenaPlace place;
   std::atomic<int> file{-1};
-  std::atomic<ArenaData *> data{nullptr}; ///< null in a forked child
+  alignas(64) std::atomic<ArenaData *> data{nullptr}; ///< null in a forked child
+  std::atomic<std::uint64_t> own{0}; ///< slots whose locks this arena's description holds
   std::mutex claiming;
-  std::atomic<std::uint64_t> own{0};       ///< slots whose locks this arena's description holds
   std::atomic<std::uint64_t> ownTicket{0}; ///< the last ticket that a thread of this process took
   std::array<std::atomic<ArenaSlot *>, arenaSlots> slots{};
 };

@@ -125,9 +125,7 @@ void ArenaLink::leave() {
       slot->release();
 }
 
-bool ArenaLink::isAlone() {
-  if (arena->onlyOfClass(bestEffortClass))
-    return true;
+bool ArenaLink::isAloneWithoutDead() {
   std::int64_t now = SteadyClock{}().count(), last = deadLookedFor.load(std::memory_order_relaxed);
   if (now - last < deadInterval.count() || !deadLookedFor.compare_exchange_strong(last, now))
     return false;

@@ -59,7 +59,7 @@ public:
 
   /// Whether all slots of other processes are of this process's best-effort class, so that no
   /// process yields to another. Thread-safe, cheap.
-  bool isAlone();
+  bool isAlone() { return arena->onlyOfClass(bestEffortClass) || isAloneWithoutDead(); }
   /// Counts best-effort launches that went to the device past the dispatcher. Thread-safe.
   void noteAhead(std::uint64_t launches);
   /// Shows in the slot whether work past the dispatcher is on the device now.
@@ -76,6 +76,7 @@ public:
   void traceTo(Trace *to) { trace = to; }
 
 private:
+  bool isAloneWithoutDead();
   ArenaLink(std::shared_ptr<Arena> arena, std::uint32_t bestEffortClass, DeviceControl &control,
             RequestScopeTracker &highPriority, std::function<void()> resume)
       : arena(std::move(arena)), bestEffortClass(bestEffortClass), control(control),
