@@ -11,7 +11,9 @@ are spread. Two processes of one program differ by more than two repetitions of 
 mean over the starts of their repetitions' means, and its 95 % confidence interval (Student's t). The script compares
 losses and answers with those of the plain program. The threads that launch a training's kernels run on the same two
 CPUs in all columns. With --control a second plain process takes turns too: its ratio shows how far two equal
-processes differ. The same command again continues an interrupted run.
+processes differ. With --switch there is no plain process: the hooks are off and on in turns in one process, which
+shows their cost without what two processes differ by (trainings only). The same command again continues an
+interrupted run.
 """
 import argparse
 import concurrent.futures
@@ -34,6 +36,7 @@ from two_processes import Ended, Mps, NoMps, Process
 
 COLUMNS = {"training": ["plain", "tally", "tally-beside-idle"], "inference": ["plain", "tally"]}
 CONTROL = "plain-again"
+OFF = {"tally": "tally-off", "tally-beside-idle": "tally-beside-idle-off"}  # with --switch; columns of one process
 PLAIN = "plain", CONTROL
 TARGETS = {("tally", "steps"): 0.98, ("tally-beside-idle", "steps"): 0.95, ("tally", "p50"): 1.01, ("tally", "p99"): 1.03}
 IDLE = ("inference", "resnet50", "graph")  # the server that does nothing
@@ -94,10 +97,11 @@ class Programs:
             except (Wrong, Ended):
                 self.drop(column)
         with concurrent.futures.ThreadPoolExecutor(len(columns)) as pool:
-            list(pool.map(one, columns))
+            list(pool.map(one, {each.removesuffix("-off") for each in columns}))
 
     def get(self, column, words):
         """The column's process with that model loaded, and the answer to its load at the first call."""
+        column = column.removesuffix("-off")
         if column not in self.processes:
             role, of = self.role(column), self.arguments.models
             environment = {"TALLY_STATS": "1", **self.mps.environment, **of.environment(role), **dict(role.environment)}
@@ -116,6 +120,7 @@ class Programs:
         return process, self.found.pop(column, None) or found
 
     def drop(self, column):
+        column = column.removesuffix("-off")
         process = self.processes.pop(column, None)
         self.found.pop(column, None)
         if process:
@@ -206,10 +211,11 @@ class Measurement:
         return self.bits.setdefault(name, Bits(self.arguments.tolerances.get(name, 0.0)))
 
     def refer(self, programs, kind, name):
-        """Takes the reference for all columns from the plain program, for more steps than a measurement has."""
+        """Takes the reference for all columns from the first one, for more steps than a measurement has."""
         if kind == "training":
-            process, _ = programs.get("plain", self.words(kind, name))
-            self.compare(name, "plain", prepare.train(process, 1.2 * self.arguments.seconds))
+            column = self.arguments.columns[kind][0]
+            process, _ = programs.get(column, self.words(kind, name))
+            self.compare(name, column, prepare.train(process, 1.2 * self.arguments.seconds))
         elif self.bits_of(name).answer is None:
             self.bits_of(name).answer = programs.get("plain", self.words(kind, name))[1].get("digest")
 
@@ -223,6 +229,8 @@ class Measurement:
         seconds = self.arguments.seconds
         if found and column != "plain":
             prepare.train(process, seconds / 3)
+        if self.arguments.switch:
+            process.ask("hooks", "off" if column in OFF.values() else "on")
         if self.arguments.device == "cuda":
             settle(process.process.pid, os.sched_getaffinity(0))
         begin = process.ask("train")["now"]
@@ -261,10 +269,11 @@ def figures(kind, row):
 
 
 def ratios(rows):
-    """By (kind, name, column, figure): by start, a ratio over plain for each repetition with both values."""
+    """By (kind, name, column, figure): by start, a ratio over plain, or over the same process with its hooks off, for
+    each repetition with both values."""
     found = {}
     for (name, column, repetition), row in rows.items():
-        plain = rows.get((name, "plain", repetition))
+        plain = rows.get((name, "plain", repetition)) or rows.get((name, OFF.get(column), repetition))
         if column == "plain" or not plain or "failed" in row or "failed" in plain:
             continue
         over = figures(row["kind"], plain)
@@ -295,6 +304,7 @@ def parse():
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--starts", type=int, default=5, help="of all processes, over which the repetitions are spread")
     parser.add_argument("--control", action="store_true", help="measure a second plain process too")
+    parser.add_argument("--switch", action="store_true", help="hooks off and on in one process, in place of a plain process")
     parser.add_argument("--requests", type=int, help="of a repetition; 400, without a GPU 4")
     parser.add_argument("--load", type=float, default=0.3, help="fraction of what the model can answer")
     parser.add_argument("--seconds", type=float, help="of training; 3, without a GPU 0.3")
@@ -311,6 +321,8 @@ def parse():
     arguments.requests = arguments.requests or (400 if arguments.size == "real" else 4)
     arguments.trainings, arguments.inference = ([each for each in names.split(",") if each] for names in (arguments.trainings, arguments.inference))
     arguments.columns = {kind: [*names, CONTROL] if arguments.control else names for kind, names in COLUMNS.items()}
+    if arguments.switch:
+        arguments.inference, arguments.columns["training"] = [], [each for on, off in OFF.items() for each in (off, on)]
     arguments.models = of(arguments)
     return arguments
 

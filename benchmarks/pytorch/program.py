@@ -17,7 +17,7 @@ SETTINGS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # the library then always add
 
 class Models:
     def __init__(self, device):
-        self.device, self.flush = device, inference.Flush(device)
+        self.device, self.flush, self.switch = device, inference.Flush(device), None
 
     def facts(self):
         about = {"gpu": "none", "sms": 0, "cuda_driver": 0, "cuda_runtime": 0, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
@@ -44,6 +44,12 @@ class Models:
         gc.collect()
         if self.device == "cuda":
             torch.cuda.empty_cache()
+
+    def hooks(self, on):
+        """Turns Tally's hooks on or off, when all work is over."""
+        torch.cuda.synchronize()
+        self.switch = self.switch or hooks_switch.Switch()
+        self.switch.turn(on)
 
     @staticmethod
     def kernels(trained, steps, path):
@@ -80,6 +86,7 @@ if __name__ == "__main__":
     except ImportError as missing:
         print(missing, file=sys.stderr)
         sys.exit(3)
+    import hooks_switch
     import inference
     import models
     import protocol

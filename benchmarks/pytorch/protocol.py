@@ -142,7 +142,7 @@ def rounded(values):
 
 class Program:
     """`models`: facts(), inference(name, size, form) -> a request or None, training(name, size) -> a training or
-    None, drop(), flush(), kernels(training, steps, file); the field `said` of an inference or a training goes into
+    None, drop(), flush(), hooks(on), kernels(training, steps, file); the field `said` of an inference or a training goes into
     the answer."""
 
     def __init__(self, models):
@@ -181,6 +181,9 @@ class Program:
             return {"now": time.monotonic_ns()}
         if command == "stop" and self.trainer:
             return self.trainer.stop(int(words[0]), int(words[1]))
+        if command == "hooks":
+            self.models.hooks(words[0] == "on")
+            return {}
         if command == "kernels" and self.trainer:
             return self.models.kernels(self.trainer.training, int(words[0]), words[1])
         return None

@@ -315,6 +315,19 @@ time.sleep(60)
             self.assertEqual(len(read(out, "alone.jsonl").splitlines()), 2 * (4 + 3))
             self.assertIn("plain-again:", read(out, "said.txt"))
 
+    def test_hooks_are_off_and_on_in_one_process(self):
+        with tempfile.TemporaryDirectory() as out:
+            done = start(ALONE, out, "--trainings=gpt2-eager", "--repetitions=2", "--starts=1", "--switch")
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+            for under in ("tally", "tally-beside-idle"):
+                self.assertRegex(done.stdout, rf"\| gpt2-eager \| {under} \| steps a second \| \d+\.\d+ \| one start \| 1, 2 \|")
+            self.assertNotIn("-off |", done.stdout)
+            self.assertEqual(len(read(out, "alone.jsonl").splitlines()), 2 * 4)
+            said = read(out, "said.txt")
+            self.assertEqual(said.count("hooks off"), 4)
+            self.assertEqual(said.count("hooks on"), 4)
+            self.assertNotIn("plain:", said)
+
     def test_what_is_wrong_is_named(self):
         with tempfile.TemporaryDirectory() as out:
             done = start(ALONE, out, "--trainings=gpt2-eager", "--inference=bert-graph", "--repetitions=1", "--starts=1", STAND_IN_WRONG="gpt2-eager")

@@ -78,6 +78,9 @@ class Models:
     def flush(self):
         time.sleep(0.001)
 
+    def hooks(self, on):
+        print("hooks", "on" if on else "off", file=sys.stderr)
+
     @staticmethod
     def kernels(_, steps, path):
         """Lists a kernel of 900 us in each millisecond."""
