@@ -159,6 +159,34 @@ TEST_CASE(
   CHECK(h.synchronize(stream) == cudaSuccess);
 }
 
+TEST_CASE(
+    "a thread that pauses between its launches is no further ahead of a device that is held up") {
+  Ahead h;
+  h.cuda.msOfOperation = 0.2F; // the events report this duration; records are operations too
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0, ignored = 0;
+  auto plain = [&] {
+    CHECK(h.launch(stream, &ignored, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  };
+  for (int i = 0; i < 50; ++i) { // the device keeps up with the thread
+    CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+    if (i % 4 == 0)
+      plain();
+    std::this_thread::sleep_for(100us);
+  }
+  h.holdPlain();
+  plain();
+  int made = 0;
+  for (auto began = std::chrono::steady_clock::now();
+       made < 100 && std::chrono::steady_clock::now() - began < 80ms; ++made) {
+    std::this_thread::sleep_for(2ms);
+    CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+  }
+  CHECK(made <= 12); // 5 ms, what the device may have done meanwhile, and the operation that waited
+  h.highGate.open();
+  CHECK(h.synchronize(stream) == cudaSuccess);
+}
+
 TEST_CASE("work is further ahead where the device ran out of it behind a wait, up to four times") {
   Ahead h;
   cudaStream_t stream = h.stream(0);

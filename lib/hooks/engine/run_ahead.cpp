@@ -242,22 +242,16 @@ void StreamAhead::doubt(const Group &group, double ns) {
   }
 }
 
-/// Where the stream has run dry since the last operation, it waited for its thread. The device is
-/// not asked where it kept up with the thread: by the expected times it is idle. The next group
-/// begins with an event, so a longer time is seen there.
+/// Where the stream has run dry since the last operation, it waited for its thread. While the
+/// device keeps up with the thread, that is asked more seldom.
 void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
-  Nanoseconds gap = now - lastAt.put;
-  if (gap <= longGap * (1 + passed) || (closed.empty() && open.operations == 0))
+  if (now - lastAt.put <= (isDry ? longDryGap : longGap) * (1 + passed) ||
+      (closed.empty() && open.operations == 0))
     return;
-  if (isDry) {
-    if (gap <= longDryGap || static_cast<double>(gap.count()) <= open.expected)
-      return;
-  } else {
-    if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
-      return;
-    noteDry(now);
-    sweep(now);
-  }
+  if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
+    return;
+  noteDry(now);
+  sweep(now);
   if (open.operations != 0)
     activity.noteAhead(open.operations);
   open = {};
