@@ -140,7 +140,9 @@ void StreamAhead::begin(StreamState &stream, Nanoseconds now, bool isMeasuredAlo
   open.isReached = mayBeOver && !isNewEvent;
 }
 
-std::uint64_t StreamAhead::putByOthers() const { return owner.putSoFar() - put; }
+std::uint64_t StreamAhead::putByOthers() const {
+  return owner.putSoFar() - putBefore - open.operations;
+}
 
 void StreamAhead::close(StreamState &stream) {
   activity.noteAhead(open.operations);
@@ -158,13 +160,18 @@ void StreamAhead::close(StreamState &stream) {
     noteDry(now);
   open.to = record(stream);
   last = {open.to, now, others};
-  if (from && open.to) {
+  Group ended = drop();
+  if (from && ended.to) {
     if (closed.empty())
       firstSince = runtime::SteadyClock{}();
-    closedExpected += open.expected;
-    closed.push_back(std::move(open));
+    closedExpected += ended.expected;
+    closed.push_back(std::move(ended));
   }
-  open = {};
+}
+
+StreamAhead::Group StreamAhead::drop() {
+  putBefore += open.operations;
+  return std::exchange(open, {});
 }
 
 /// Removes the groups that are over.
@@ -245,8 +252,8 @@ void StreamAhead::doubt(const Group &group, double ns) {
 /// Where the stream has run dry since the last operation, it waited for its thread. While the
 /// device keeps up with the thread, that is asked more seldom.
 void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
-  if (now - lastAt.put <= (isDry ? longDryGap : longGap) * (1 + passed) ||
-      (closed.empty() && open.operations == 0))
+  if ((closed.empty() && open.operations == 0) ||
+      now - lastAt.put <= (isDry ? longDryGap : longGap) * (1 + passed))
     return;
   if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
     return;
@@ -254,7 +261,7 @@ void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
   sweep(now);
   if (open.operations != 0)
     activity.noteAhead(open.operations);
-  open = {};
+  drop();
 }
 
 /// In ns. A group that takes longer than expected counts with the time that it has taken, except
@@ -331,7 +338,6 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   if (open.work.empty() || open.work.back().estimate != &estimate)
     open.work.push_back({&estimate, estimate.ns});
   ++open.operations;
-  ++put;
   owner.notePut();
   open.expected += estimate.ns;
   lastAt.put = now;
@@ -356,7 +362,6 @@ StreamAhead::Passed StreamAhead::passAgain(const AheadWork &work) {
   if (open.work.empty() || open.work.back().estimate != known.estimate)
     open.work.push_back({known.estimate, static_cast<double>(known.ns)});
   ++open.operations;
-  ++put;
   owner.notePut();
   return known.isCounted ? Passed::Counted : Passed::Yes;
 }
@@ -381,6 +386,7 @@ void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
   if (open.operations == 0 || captures.any())
     return; // it was not counted, or its group is closed
   --open.operations;
+  ++putBefore;
   open.expected = std::max(0.0, open.expected - estimateOf(work).ns);
   if (open.operations != 0)
     return;

@@ -152,7 +152,7 @@ private:
     std::uint64_t operations = 0;
     std::vector<Work> work; ///< one entry for consecutive operations of one estimate
     runtime::Nanoseconds begun{0};
-    runtime::Nanoseconds put{0}; ///< from the record of `from` to the last operation
+    runtime::Nanoseconds put{0}; ///< from the record of `from` until no more operations came
     End from;
     Event to;
     bool isExact = false;   ///< `from` was not over when the first operation came
@@ -188,6 +188,8 @@ private:
   Event record(StreamState &stream);
   template <class Question> Said ask(const Question &question);
   std::uint64_t putByOthers() const;
+  /// From now on no group is open.
+  Group drop();
   void begin(StreamState &stream, runtime::Nanoseconds now, bool isMeasuredAlone);
   void close(StreamState &stream);
   void sweep(runtime::Nanoseconds now);
@@ -212,10 +214,10 @@ private:
   // `recent`.
   std::mutex mutex;
   int passed = 0; ///< operations since the last admit()
-  bool isLetGo = false;
-  bool isDry = false;    ///< the device had reached the last group when all of it was put
-  std::uint64_t put = 0; ///< operations so far
   Group open;
+  std::uint64_t putBefore = 0; ///< operations put before those of `open`
+  bool isLetGo = false;
+  bool isDry = false; ///< the device had reached the last group when all of it was put
   double closedExpected = 0;
   struct {
     runtime::Nanoseconds put{0}, sweep{0};
