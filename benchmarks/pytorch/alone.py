@@ -36,7 +36,7 @@ from two_processes import Ended, Mps, NoMps, Process
 
 COLUMNS = {"training": ["plain", "tally", "tally-beside-idle"], "inference": ["plain", "tally"]}
 CONTROL = "plain-again"
-OFF = {"tally": "tally-off", "tally-beside-idle": "tally-beside-idle-off"}  # with --switch; columns of one process
+OFF = "-off"  # with --switch the column of the same process whose hooks are off
 PLAIN = "plain", CONTROL
 TARGETS = {("tally", "steps"): 0.98, ("tally-beside-idle", "steps"): 0.95, ("tally", "p50"): 1.01, ("tally", "p99"): 1.03}
 IDLE = ("inference", "resnet50", "graph")  # the server that does nothing
@@ -64,6 +64,10 @@ def settle(pid, cpus):
             os.sched_setaffinity(int(name), {first} if int(name) == pid else {second} if is_autograd else cpus)
         except (FileNotFoundError, ProcessLookupError):
             pass  # the thread has ended
+
+
+def process_of(column):
+    return column.removesuffix(OFF)
 
 
 class Programs:
@@ -97,11 +101,11 @@ class Programs:
             except (Wrong, Ended):
                 self.drop(column)
         with concurrent.futures.ThreadPoolExecutor(len(columns)) as pool:
-            list(pool.map(one, {each.removesuffix("-off") for each in columns}))
+            list(pool.map(one, {process_of(each) for each in columns}))
 
     def get(self, column, words):
         """The column's process with that model loaded, and the answer to its load at the first call."""
-        column = column.removesuffix("-off")
+        column = process_of(column)
         if column not in self.processes:
             role, of = self.role(column), self.arguments.models
             environment = {"TALLY_STATS": "1", **self.mps.environment, **of.environment(role), **dict(role.environment)}
@@ -120,7 +124,7 @@ class Programs:
         return process, self.found.pop(column, None) or found
 
     def drop(self, column):
-        column = column.removesuffix("-off")
+        column = process_of(column)
         process = self.processes.pop(column, None)
         self.found.pop(column, None)
         if process:
@@ -230,7 +234,7 @@ class Measurement:
         if found and column != "plain":
             prepare.train(process, seconds / 3)
         if self.arguments.switch:
-            process.ask("hooks", "off" if column in OFF.values() else "on")
+            process.ask("hooks", "off" if column.endswith(OFF) else "on")
         if self.arguments.device == "cuda":
             settle(process.process.pid, os.sched_getaffinity(0))
         begin = process.ask("train")["now"]
@@ -273,7 +277,7 @@ def ratios(rows):
     each repetition with both values."""
     found = {}
     for (name, column, repetition), row in rows.items():
-        plain = rows.get((name, "plain", repetition)) or rows.get((name, OFF.get(column), repetition))
+        plain = rows.get((name, column + OFF, repetition)) or rows.get((name, "plain", repetition))
         if column == "plain" or not plain or "failed" in row or "failed" in plain:
             continue
         over = figures(row["kind"], plain)
@@ -322,7 +326,7 @@ def parse():
     arguments.trainings, arguments.inference = ([each for each in names.split(",") if each] for names in (arguments.trainings, arguments.inference))
     arguments.columns = {kind: [*names, CONTROL] if arguments.control else names for kind, names in COLUMNS.items()}
     if arguments.switch:
-        arguments.inference, arguments.columns["training"] = [], [each for on, off in OFF.items() for each in (off, on)]
+        arguments.inference, arguments.columns["training"] = [], [each + state for each in COLUMNS["training"][1:] for state in (OFF, "")]
     arguments.models = of(arguments)
     return arguments
 

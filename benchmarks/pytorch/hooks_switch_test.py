@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+import hooks_switch
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY, STRIP = sys.argv[1:3]
 # A request without a place for its number is an error only while the hooks are on.
@@ -23,10 +25,9 @@ for on in (False, True, False):
 """
 
 
-def run(library, **environment):
-    preload = {"LD_PRELOAD": library} if library else {}
-    return subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=HERE, timeout=60,
-                          env={"PATH": os.environ["PATH"], "PYTHONPATH": HERE, "PYTHONDONTWRITEBYTECODE": "1", **preload, **environment})
+def run(library, program=PROGRAM, **environment):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                          env={"PATH": os.environ["PATH"], "PYTHONPATH": HERE, "PYTHONDONTWRITEBYTECODE": "1", "LD_PRELOAD": library, **environment})
 
 
 class HooksSwitch(unittest.TestCase):
@@ -41,15 +42,13 @@ class HooksSwitch(unittest.TestCase):
     def test_a_stripped_library_keeps_the_one_symbol(self):
         with tempfile.TemporaryDirectory() as folder:
             stripped = os.path.join(folder, "libtally_preload.so")
-            subprocess.run([STRIP, "--keep-symbol=_ZZN5tally5hooks5isOffEvE3off", "-o", stripped, LIBRARY], check=True)
+            subprocess.run([STRIP, f"--keep-symbol={hooks_switch.SYMBOL}", "-o", stripped, LIBRARY], check=True)
             self.assertEqual(run(stripped).stdout.split("\n")[1:3], ["False 0", "True 1"])
             subprocess.run([STRIP, stripped], check=True)
             self.assertIn("lacks the symbol", run(stripped).stderr)
 
     def test_a_process_without_the_library_is_told(self):
-        done = subprocess.run([sys.executable, "-c", "import hooks_switch; hooks_switch.Switch()"], capture_output=True, text=True,
-                              timeout=60, env={"PATH": os.environ["PATH"], "PYTHONPATH": HERE, "PYTHONDONTWRITEBYTECODE": "1"})
-        self.assertIn("start it by `tally run`", done.stderr)
+        self.assertIn("start it by `tally run`", run("", "import hooks_switch; hooks_switch.Switch()").stderr)
 
 
 if __name__ == "__main__":

@@ -213,11 +213,8 @@ Totals BestEffortEngine::totals() const {
   Totals sum;
   sum.throughVariants = statistics.bestEffortLaunches;
   sum.nonPreemptible = operations->nonPreemptible();
-  if (ahead) {
-    RunAhead::Launches launches = ahead->launches();
-    sum.ahead = launches.counted;
-    sum.foreignBestEffort = launches.others;
-  }
+  sum.ahead = ahead ? ahead->launches(true) : 0;
+  sum.foreignBestEffort = ahead ? ahead->launches(false) : 0;
   sum.byKind = statistics.launchesByKind;
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;

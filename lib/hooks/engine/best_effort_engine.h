@@ -166,18 +166,21 @@ public:
   void saveProfiles();
 
 private:
-  /// Makes a call without the queue.
-  template <class Call> auto noted(StreamState &stream, const Call &call) {
+  /// The calling thread is about to put best-effort work on a stream.
+  static void noteThread() {
     threadState.launchedHigh = false;
     threadState.hasQueued = true;
+  }
+  /// Makes a call without the queue.
+  template <class Call> auto noted(StreamState &stream, const Call &call) {
+    noteThread();
     auto status = call();
     noteCall(stream);
     return status;
   }
   /// The calling thread is about to queue an operation on the stream.
   void beginQueued(StreamState &stream) {
-    threadState.launchedHigh = false;
-    threadState.hasQueued = true;
+    noteThread();
     markCalls(stream);
   }
   /// Queued operations come behind calls that were made without the queue. On a thread's default

@@ -127,7 +127,6 @@ void StreamAhead::begin(StreamState &stream, Nanoseconds now, bool isMeasuredAlo
   bool isSwept = isMeasuredAlone || (!closed.empty() && closed.back().operations == 1);
   if (isSwept)
     sweep(now);
-  open = {};
   open.begun = now;
   open.mostAgain =
       std::min(mostOfGroup(), static_cast<double>(bound.asked().count()) - closedExpected);
@@ -145,7 +144,6 @@ std::uint64_t StreamAhead::putByOthers() const {
 }
 
 void StreamAhead::close(StreamState &stream) {
-  activity.noteAhead(open.operations);
   std::uint64_t others = putByOthers();
   open.isShared = others != open.from.others;
   Nanoseconds now = runtime::SteadyClock{}();
@@ -170,6 +168,8 @@ void StreamAhead::close(StreamState &stream) {
 }
 
 StreamAhead::Group StreamAhead::drop() {
+  if (open.operations != 0)
+    activity.noteAhead(open.operations);
   putBefore += open.operations;
   return std::exchange(open, {});
 }
@@ -259,8 +259,6 @@ void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
     return;
   noteDry(now);
   sweep(now);
-  if (open.operations != 0)
-    activity.noteAhead(open.operations);
   drop();
 }
 
@@ -296,7 +294,7 @@ bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
     sweep(now);
   // Waits for space for a whole group: else there would be an event behind each operation from now
   // on.
-  double least = std::max(ns, static_cast<double>(bound.asked().count()) / groupsOfBound);
+  double least = std::max(ns, mostOfGroup());
   while (!closed.empty() && !captures.any() && isTooFar(least, now)) {
     double expected = closed.front().expected * mostTimesExpected;
     if (now - since > Nanoseconds(static_cast<std::int64_t>(expected)) + mostBehindExpected)
@@ -344,7 +342,7 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   passed = 0;
   estimate.isUnmeasured = false;
   if (!isNew)
-    *estimate.recent = {keyOf(work), &estimate, static_cast<float>(estimate.ns), true,
+    *estimate.recent = {estimate.recent->key, &estimate, static_cast<float>(estimate.ns), true,
                         work.isCounted};
   return isNew ? Answer::GoUnknown : Answer::Go;
 }
@@ -390,8 +388,7 @@ void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
   open.expected = std::max(0.0, open.expected - estimateOf(work).ns);
   if (open.operations != 0)
     return;
-  Event from = std::move(open.from.event);
-  open = {};
+  Event from = drop().from.event;
   if (!from)
     return;
   std::thread([&] {
@@ -442,13 +439,11 @@ StreamAhead &RunAhead::add(StreamState &stream) {
   return *known;
 }
 
-RunAhead::Launches RunAhead::launches() const {
+std::uint64_t RunAhead::launches(bool areCounted) const {
   std::unique_lock lock(adding);
-  Launches sum;
-  for (const StreamAhead &each : streams) {
-    sum.counted += each.launches().counted.load(std::memory_order_relaxed);
-    sum.others += each.launches().others.load(std::memory_order_relaxed);
-  }
+  std::uint64_t sum = 0;
+  for (const StreamAhead &each : streams)
+    sum += each.launchesSoFar(areCounted);
   return sum;
 }
 

@@ -109,12 +109,11 @@ public:
   /// The operation was admitted, and its call failed: it is not counted any more. When this
   /// returns, the event before it is over, unless other work of the program's is before the event.
   void takeBack(StreamState &stream, const AheadWork &work);
-  /// Launches so far: counted ones, and others that passAgain() has passed.
-  struct Launches {
-    std::atomic<std::uint64_t> counted{0}, others{0};
-  };
-  Launches &launches() { return launchesSoFar; }
-  const Launches &launches() const { return launchesSoFar; }
+  /// A launch was made: a counted one, or another one that passAgain() had passed.
+  void noteLaunch(bool isCounted) { launches[isCounted].fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t launchesSoFar(bool areCounted) const {
+    return launches[areCounted].load(std::memory_order_relaxed);
+  }
 
 private:
   struct Estimate;
@@ -188,7 +187,7 @@ private:
   Event record(StreamState &stream);
   template <class Question> Said ask(const Question &question);
   std::uint64_t putByOthers() const;
-  /// From now on no group is open.
+  /// Counts the open group's operations; from now on no group is open.
   Group drop();
   void begin(StreamState &stream, runtime::Nanoseconds now, bool isMeasuredAlone);
   void close(StreamState &stream);
@@ -235,9 +234,9 @@ private:
   const CudaApi &api;
   Captures &captures;
   Activity &activity;
-  runtime::Trace *const trace; ///< may be nullptr
-  const std::uint8_t number;   ///< the stream's number in the trace
-  Launches launchesSoFar;
+  runtime::Trace *const trace;                          ///< may be nullptr
+  const std::uint8_t number;                            ///< the stream's number in the trace
+  std::array<std::atomic<std::uint64_t>, 2> launches{}; ///< counted ones: [1]
 };
 
 /// The StreamAhead of all streams of a process in which all work is best effort. Thread-safe.
@@ -273,7 +272,7 @@ public:
       return status;
     }
     if (work.isCounted)
-      own.launches().counted.fetch_add(1, std::memory_order_relaxed);
+      own.noteLaunch(true);
     if (answer == Answer::GoUnknown)
       own.closeBehind(stream);
     return status;
@@ -291,12 +290,10 @@ public:
     if (passed == StreamAhead::Passed::No)
       return std::nullopt;
     auto status = call();
-    StreamAhead::Launches &launches = own->launches();
     if (static_cast<int>(status) != cudaSuccess)
       own->takeBack(stream, work);
     else
-      (passed == StreamAhead::Passed::Counted ? launches.counted : launches.others)
-          .fetch_add(1, std::memory_order_relaxed);
+      own->noteLaunch(passed == StreamAhead::Passed::Counted);
     return status;
   }
   /// Operations put on all streams so far.
@@ -311,12 +308,9 @@ public:
     StreamAhead *known = stream.ahead.load(std::memory_order_acquire);
     return known ? known->takeNews(work) : runtime::Nanoseconds(0);
   }
-  /// Kernels and graphs that went at once so far: those that the program itself launched, and
-  /// others that passAgain() has passed.
-  struct Launches {
-    std::uint64_t counted = 0, others = 0;
-  };
-  Launches launches() const;
+  /// Kernels and graphs that went at once so far: those that the program itself launched, or others
+  /// that passAgain() has passed.
+  std::uint64_t launches(bool areCounted) const;
 
   /// Sizes are rounded up to powers of two: in some programs each copy has its own size.
   static AheadWork copyOf(cudaMemcpyKind kind, std::uint64_t bytes) {
